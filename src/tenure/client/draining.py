@@ -22,6 +22,12 @@ FAILOVER_RENEWALS = 2
 """In how many renewals' time another manager leads at the latest: half a term. An owner that has
 something to hand over waits for that, since its leases outlast it.
 """
+SUCCESSOR_LOOKS_NS = SECOND_NS
+"""How often an owner that waits for its successor looks whether that still runs."""
+MISSED = 2
+"""After so many looks at which there was none, it is waited for no longer: supervisors begin one
+that has ended again.
+"""
 LOOKS_NS = SECOND_NS // 10
 """How often an owner that leaves looks whether a manager answers."""
 SETTLING_PART = 0.75
@@ -41,7 +47,7 @@ class OwnerDrain:
         view: Callable[[], OwnerView],
         closed: asyncio.Event,
         log: logging.Logger,
-        has_successor: Callable[[], bool],
+        has_successor: Callable[[float], bool],
     ) -> None:
         self._shell = shell
         self._guards = guards
@@ -53,6 +59,7 @@ class OwnerDrain:
         self.alone_seconds = 0.0
         """For how long it has waited for a manager, if it has given up because none has answered.
         """
+        self._alone_since = FAR_FUTURE
 
     async def run(self, patience: float) -> None:
         """Serve until all bodies that are to finish are done, and then until everything is handed
@@ -85,16 +92,16 @@ class OwnerDrain:
         if view.is_searching and not (view.listed or view.copies):
             by = min(by, Instant(now + RECONNECT_NS))  # nothing to hand over, and nobody to tell
         handed_before = counts["ranges handed over"]
-        waits = self._has_successor()
+        waits = self._has_successor(0.0)
         self._shell.post(DrainRequested(waits))
-        if waits and not await self._closes(min(by, settle_by)):
+        if waits and not await self._is_succeeded(min(by, settle_by)):
             self._shell.post(DrainRequested(waits=False))
         if await self._closes(by):
             handed = counts["ranges handed over"] - handed_before
             if waits and view.leases and not handed:
                 self._log.warning(
                     "%s leaves, and nobody has taken its state, whose loss is signalled: its "
-                    "successor has not joined in time",
+                    "successor has not joined in time, or has ended",
                     self._shell.name,
                 )
             else:
@@ -115,18 +122,32 @@ class OwnerDrain:
             held,
         )
 
+    async def _is_succeeded(self, by: Instant) -> bool:
+        """Wait as `_closes` does, while another process is about to take its place. Where all
+        processes of a supervisor end at once, the last one that it began is a successor that goes.
+        """
+        began, missed = self._shell.clock(), 0
+        while missed < MISSED:
+            look_at = min(by, Instant(self._shell.clock() + SUCCESSOR_LOOKS_NS))
+            if await self._closes(look_at):
+                return True
+            now = self._shell.clock()
+            if self.alone_seconds or now >= by:
+                return False
+            missed = 0 if self._has_successor(in_seconds(now - began)) else missed + 1
+        return False
+
     async def _closes(self, by: Instant) -> bool:
         """Wait until it is closed, at most until `by`. Without a manager nobody can take anything:
         so it gives up where none has answered for a while, and does not wait again.
         """
-        alone_since = FAR_FUTURE
         while not self.alone_seconds:
             now, view = self._shell.clock(), self._view()
-            alone_since = min(alone_since, now) if view.is_searching else FAR_FUTURE
+            self._alone_since = min(self._alone_since, now) if view.is_searching else FAR_FUTURE
             patience = seconds(ALONE_SECONDS)
             if view.leases + view.copies:
                 patience = max(patience, FAILOVER_RENEWALS * view.renew_ns)
-            if now - alone_since >= patience:
+            if now - self._alone_since >= patience:
                 self.alone_seconds = in_seconds(patience)
             if await self._shell.happens(self._closed, min(by, Instant(now + LOOKS_NS))):
                 return True

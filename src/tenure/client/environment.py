@@ -73,8 +73,10 @@ class Environment(Protocol):
         """This process, if its neighbours can be looked at; None otherwise."""
         ...
 
-    def has_successor(self) -> bool:
-        """Whether another process is about to take the place of this one."""
+    def has_successor(self, waited: float) -> bool:
+        """Whether another process is about to take the place of this one, which has waited for it
+        for so many seconds.
+        """
         ...
 
     def look(self, suspect: Process) -> Sight:
@@ -120,8 +122,8 @@ class RealEnvironment:
     def own_process(self) -> Process | None:
         return own_process()
 
-    def has_successor(self) -> bool:
-        return has_successor()
+    def has_successor(self, waited: float) -> bool:
+        return has_successor(waited)
 
     def look(self, suspect: Process) -> Sight:
         return look(suspect)

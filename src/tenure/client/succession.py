@@ -19,9 +19,10 @@ LATELY_SECONDS = 30.0
 """Longer ago, a successor has joined, or never will: the wait would be in vain."""
 
 
-def has_successor(proc: Path = PROC) -> bool:
-    """Whether the parent of this process has begun another child, lately and well after this one.
-    False where that cannot be seen, as everywhere but on Linux.
+def has_successor(waited: float = 0.0, proc: Path = PROC) -> bool:
+    """Whether the parent of this process has begun another child, well after this one, and lately:
+    seen from when this one began to wait for it, `waited` seconds ago. False where that cannot be
+    seen, as everywhere but on Linux.
     """
     with suppress(OSError, ValueError, IndexError):
         ticks = os.sysconf("SC_CLK_TCK")
@@ -29,7 +30,7 @@ def has_successor(proc: Path = PROC) -> bool:
         now = float((proc / "uptime").read_text().split()[0]) * ticks
         since = max(
             int(own[START_TIME]) + AFTER_SECONDS * ticks,
-            now - LATELY_SECONDS * ticks,
+            now - (LATELY_SECONDS + waited) * ticks,
         )
         return any(
             fields[PARENT] == own[PARENT] and int(fields[START_TIME]) >= since

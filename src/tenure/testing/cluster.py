@@ -356,7 +356,7 @@ class ClusterEnvironment:
     def transport(self, role: Role[M]) -> Transport[M]:
         return self._cluster.transport(role)
 
-    def has_successor(self) -> bool:
+    def has_successor(self, waited: float) -> bool:
         """See `Environment`. Nobody can be seen here."""
         return False
 

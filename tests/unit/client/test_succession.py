@@ -40,10 +40,17 @@ def processes(proc: Path, now: float, *others: tuple[int, float, str]) -> Path:
 def test_a_successor_is_a_late_child_of_the_same_parent(
     tmp_path: Path, now: float, other: tuple[int, float, str], *, expected: bool
 ) -> None:
-    assert has_successor(processes(tmp_path, now, other)) is expected
+    assert has_successor(proc=processes(tmp_path, now, other)) is expected
+
+
+def test_who_waits_for_it_sees_it_for_as_long(tmp_path: Path) -> None:
+    """It was begun a moment before this one began to wait, and takes long to start."""
+    proc = processes(tmp_path, 500.0, (7, 455.0, "S"))
+    assert has_successor(20.0, proc)
+    assert not has_successor(10.0, proc)
 
 
 def test_where_nothing_can_be_seen_there_is_none(tmp_path: Path) -> None:
-    assert not has_successor(tmp_path / "nothing")
+    assert not has_successor(proc=tmp_path / "nothing")
     (processes(tmp_path, 500.0) / "61").mkdir()  # gone while it is looked at
-    assert not has_successor(tmp_path)
+    assert not has_successor(proc=tmp_path)

@@ -177,7 +177,7 @@ class AppEnvironment:
         assert self._party is not None
         return self._party.contact
 
-    def has_successor(self) -> bool:
+    def has_successor(self, waited: float) -> bool:
         """See `Environment`. Nobody can be seen here."""
         return False
 

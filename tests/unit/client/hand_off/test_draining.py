@@ -16,7 +16,7 @@ from tenure.client.owner import Owner
 from tenure.errors import ClosedError
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.testing.clock import TurnedClock
-from tenure.testing.cluster import InProcessCluster
+from tenure.testing.cluster import ClusterEnvironment, InProcessCluster
 from tests.unit.client.hand_off.stage import Member, Stage, on_stage
 
 WATCHDOG = 1.0
@@ -239,3 +239,28 @@ def test_the_blocking_form_hands_everything_over_before_close_returns() -> None:
     if failed:
         raise failed[0]
     assert counts == {"source": 0, "taker": 100}
+
+
+async def leaving_takes(cluster: InProcessCluster) -> float:
+    """How many seconds an owner takes to leave that has state, and that nobody else can take it."""
+    source: Owner = cluster.owner(hand_off=KeyedState[int]())
+    await turned(cluster, asyncio.ensure_future(source.__aenter__()))
+    await cluster.turn(3)
+    assert source.ranges
+    began = cluster.clock()
+    await turned(cluster, asyncio.ensure_future(source.close(drain=LONG)))
+    return in_seconds(cluster.clock() - began)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("ends_after", [0.0, 5.0, LONG])
+async def test_a_successor_is_waited_for_as_long_as_it_runs(
+    ends_after: float, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where all processes of a supervisor end at once, the youngest seems to succeed the others."""
+    monkeypatch.setattr(ClusterEnvironment, "has_successor", lambda _, waited: waited <= ends_after)
+    async with InProcessCluster(["rooms"], timing=DEFAULT, clock=TurnedClock()) as cluster:
+        waited = await leaving_takes(cluster)
+    most = of_draining.SETTLING_PART * LONG
+    assert min(ends_after, most) <= waited <= min(ends_after + 4, most + 1)
+    assert "successor has not joined in time, or has ended" in caplog.text
