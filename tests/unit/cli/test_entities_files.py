@@ -97,3 +97,152 @@ async def test_only_its_user_reads_an_export_whatever_was_there(tmp_path: Path) 
         await it.rooms["attic"].say("hello")
         await to(it.manager, "entities", "export", "rooms", str(file))
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+# --- bad input ---
+
+
+HEAD = {"line": "export", "layout": 1, "pool": "rooms", "kind": "Room"}
+
+
+def entity(key: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    return {"line": "entity", "key": key, "state": {"count": 3}, **more}
+
+
+GOOD = ended([HEAD, entity("a"), entity("b")])
+LONG = b'{"line":"entity","key":"a","state":"' + b"x" * (3 << 19) + b'"}\n'
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        (b"", "is cut: its last line is missing"),
+        (GOOD[:-20], "line 4 of FILE is damaged: it is cut"),
+        (GOOD[: GOOD.index(b'{"line": "end"')], "is cut: its last line is missing"),
+        (GOOD.replace(b'"count": 3', b'"count": 4'), "has changed since it was made"),
+        (GOOD.replace(b'"count": 3', b'"count" 3'), "line 2 of FILE is damaged"),
+        (GOOD + b'{"line":"again","key":"a"}\n', "line 5 of FILE is damaged: it comes after"),
+        (ended([entity("a")]), "line 1 of FILE is damaged: the first line"),
+        (ended([HEAD, HEAD]), "line 2 of FILE is damaged: the first line"),
+        (ended([HEAD, entity("a", state={"$what": 1})]), "line 2 of FILE is damaged: '$what'"),
+        (ended([HEAD, {"line": "what"}]), "line 2 of FILE is damaged: Invalid value 'what'"),
+        (ended([HEAD, {"line": "alarm", "name": "x", "due": 1.0}]), "no line of an entity"),
+        (ended([HEAD, entity("a"), {"line": "item", "at": 1}]), "no line of a collection"),
+        (
+            ended([HEAD, entity("a"), *({"line": "alarm", "name": x, "due": 1.0} for x in "ba")]),
+            "line 4 of FILE is damaged: it is out of order",
+        ),
+        (ended([{**HEAD, "layout": 2}]), "has the layout 2 of a later version"),
+        (ended([{**HEAD, "pool": "halls"}]), "an export of the pool 'halls', and not of 'rooms'"),
+        (
+            ended([HEAD, {"line": "cut", "why": "it went", "way_out": "wait"}]),
+            "was cut when it was",
+        ),
+        (
+            GOOD.replace(b'{"line": "entity", "key": "a"', LONG),
+            "line 2 of FILE is damaged: it has over",
+        ),
+    ],
+)
+async def test_a_file_that_is_not_whole_changes_nothing(
+    tmp_path: Path, capsys: Capture, file: bytes, says: str
+) -> None:
+    path = tmp_path / "rooms.jsonl"
+    path.write_bytes(file)
+    async with rooms() as it:
+        await to(it.manager, "entities", "import", "rooms", str(path), code=2)
+        assert says.replace("FILE", str(path)) in capsys.readouterr().err
+        assert (await it.get("entities"))[1]["keys"] == []
+
+
+async def test_a_file_of_another_pool_is_taken_where_it_is_named(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    path = tmp_path / "rooms.jsonl"
+    path.write_bytes(ended([{**HEAD, "pool": "halls"}, entity("a")]))
+    async with rooms() as it:
+        named = ("--from-pool", "halls")
+        await to(it.manager, "entities", "import", "rooms", str(path), *named)
+        assert await it.rooms["a"].value() == 3
+        await to(it.manager, "entities", "import", "rooms", str(path), "--from-pool", "x", code=2)
+        await to(it.manager, "entities", "import", "none", str(path), *named, code=2)
+        await to(it.manager, "entities", "export", "none", str(path), code=2)
+        await to(it.manager, "entities", "import", "rooms", str(tmp_path / "no"), code=2)
+        assert "cannot be read: No such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        ([entity("bad", state={"count": "many"})], "Expected `int`, got `str`"),
+        ([entity("bad", version=2)], "was kept by version 2 of the class"),
+        ([entity("bad", version=1 << 62)], "is being imported"),
+        ([entity("bad", state=[1], version=2)], "has named fields"),
+        ([entity("bad", state={"about": "x" * (1 << 20)})], "the limit is 1,048,576"),
+        (
+            [
+                entity("bad"),
+                {"line": "collection", "name": "history", "last": 1},
+                {"line": "item", "at": 2, "value": "x"},
+            ],
+            "has no number from 1 to 1",
+        ),
+        (
+            [
+                entity("bad"),
+                {"line": "collection", "name": "members"},
+                {"line": "item", "at": "ann", "value": "x"},
+            ],
+            "cannot read",
+        ),
+        (
+            [
+                entity("bad"),
+                {"line": "collection", "name": "members"},
+                {"line": "item", "at": 7, "value": 1},
+            ],
+            "a name is a text",
+        ),
+        (
+            [
+                entity("bad"),
+                {"line": "collection", "name": "unknown"},
+                {"line": "item", "at": "00", "value": 1},
+            ],
+            "the class has no such collection",
+        ),
+    ],
+)
+async def test_an_entity_that_cannot_be_kept_is_left_out_alone(
+    tmp_path: Path, capsys: Capture, lines: list[dict[str, Any]], says: str
+) -> None:
+    path = tmp_path / "rooms.jsonl"
+    path.write_bytes(ended([HEAD, entity("a"), *lines, entity("b")]))
+    async with rooms() as it:
+        await to(it.manager, "entities", "import", "rooms", str(path), code=2)
+        said = capsys.readouterr()
+        assert said.out == "2 of 3 entities imported, 0 were there, 1 left out\n"
+        assert says in said.err
+        assert "'bad' (line 3)" in said.err
+        assert [await it.rooms[key].value() for key in ("a", "bad", "b")] == [3, 0, 3]
+
+
+async def test_another_class_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "rooms.jsonl"
+    path.write_bytes(ended([{**HEAD, "kind": "Hall"}, entity("a")]))
+    async with rooms() as it:
+        await to(it.manager, "entities", "import", "rooms", str(path), code=2)
+        assert "of the class Hall, and rooms has the class Room" in capsys.readouterr().err
+        assert await it.rooms["a"].value() == 0
+
+
+async def test_what_was_said_before_the_line_again_does_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "rooms.jsonl"
+    again = {"line": "again", "key": "a"}
+    lines = [HEAD, entity("a", state={"count": 1}), again, entity("a"), again, entity("b")]
+    data = ended(lines)
+    data = data.replace(b'"entities": 3', b'"entities": 1')
+    path.write_bytes(data)
+    async with rooms() as it:
+        await to(it.manager, "entities", "import", "rooms", str(path))
+        assert [await it.rooms[key].value() for key in ("a", "b")] == [0, 3]
