@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tenure.errors import ConfigurationError, ServiceRefusal, TenureError
+from tenure.errors import ConfigurationError, PoolError, ServiceRefusal, TenureError
 from tenure.services.documents.document import AGAIN_SECONDS
 from tenure.services.documents.service import Documents
 from tenure.services.service import ServiceSettings
@@ -175,3 +175,19 @@ async def test_only_documents_publish_and_a_token_needs_an_address() -> None:
     with pytest.raises(ConfigurationError, match="--publish-to"):
         Queues(ServiceSettings(pool="p", publish_to=NOWHERE))
     assert AGAIN_SECONDS > 0
+
+
+@pytest.mark.parametrize("first", [(), NOWHERE], ids=["the first does not", "the first does"])
+async def test_a_pool_in_which_some_publish_and_others_do_not_is_refused(
+    first: tuple[str, ...],
+) -> None:
+    """A change at one that does not would be told to nobody, whoever had the document later."""
+    second = () if first else NOWHERE
+    async with on_service_stage("documents", publish_to=first) as stage:
+        made = await stage.ask("PUT", "/documents/d", {"sections": {"a": 1}})
+        assert made.status == 201
+        with pytest.raises(PoolError, match="start all with --publish-to, or none"):
+            async with on_service_stage("documents", manager=stage.manager, publish_to=second):
+                pass
+        async with on_service_stage("documents", manager=stage.manager, publish_to=first):
+            assert (await stage.ask("GET", "/documents/d")).status == 200

@@ -223,6 +223,13 @@ class Document(ExpiringEntity[DocumentState]):
         return DocumentWritten(state.version, state.expires, is_new)
 
 
+class PublishedDocument(Document):
+    """A document whose changes are published. It has a name of its own, so that a pool takes only
+    processes that publish, or only such that do not: what changed at the others would be told to
+    nobody, whoever owned the document later.
+    """
+
+
 def no_section(name: str) -> ServiceRefusal:
     """The refusal if the document exists, but not this section."""
     return ServiceRefusal(404, "no_section", f"the document has no section {name!r:.100}")

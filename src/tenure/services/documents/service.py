@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from tenure.errors import ConfigurationError, ServiceRefusal
+from tenure.errors import ConfigurationError, PoolError, ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.documents.document import (
     ANY,
@@ -15,6 +15,7 @@ from tenure.services.documents.document import (
     Condition,
     Document,
     DocumentWritten,
+    PublishedDocument,
     no_section,
 )
 from tenure.services.documents.publisher import ChangePublisher, change_topics
@@ -85,7 +86,8 @@ class Documents(Service[Document]):
 
     def entity_type(self) -> type[Document]:
         """The class of its entities, which knows how long documents are kept here."""
-        return of_this_process(Document, usual_ttl=self.settings.ttl, publisher=self.publisher)
+        kind = Document if self.publisher is None else PublishedDocument
+        return of_this_process(kind, usual_ttl=self.settings.ttl, publisher=self.publisher)
 
     @asynccontextmanager
     async def running(self, make_port: MakePort) -> AsyncIterator[None]:
@@ -95,7 +97,16 @@ class Documents(Service[Document]):
             if publisher is not None:
                 topics = change_topics(settings.publish_to, settings.publish_token)
                 publisher.topics = await stack.enter_async_context(topics)
-            await stack.enter_async_context(super().running(make_port))
+            try:
+                await stack.enter_async_context(super().running(make_port))
+            except PoolError as error:
+                if PublishedDocument.__name__ not in str(error):
+                    raise
+                raise PoolError(
+                    f"the pool {settings.pool!r} has processes of documents that publish changes, "
+                    "and others that do not, whose changes would be told to nobody: start all with "
+                    "--publish-to, or none. To change that, stop all of them first"
+                ) from error
             if publisher is not None:
                 stack.push_async_callback(publisher.close)
             yield
