@@ -10,7 +10,7 @@ what the first one did with it is unknown.
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -26,6 +26,7 @@ from tenure.errors import (
 )
 from tenure.protocol.replication.messages import (
     AdoptRow,
+    AnyRead,
     ClientRequest,
     Failed,
     FailedWhy,
@@ -41,6 +42,7 @@ from tenure.transport.contract import NeverConnected, Transport
 from tenure.wire.columns import ToStoreClient
 
 Asked: TypeAlias = OpenStore | ClientRequest
+A = TypeVar("A", bound=Asked)
 PATIENCE_SECONDS = 15.0
 """How long a request may take in all: a node gives it up after five seconds, and then others are
 tried.
@@ -116,6 +118,10 @@ class NodeCalls:
         is_overloaded = was_sent = is_waiting = False
         now = asyncio.get_running_loop().time
         lags_until = now() + LAG_SECONDS
+        if isinstance(asked, AnyRead):
+            # Whichever node answers has answered. All may be slow, and if only the last one that
+            # was asked counted, nothing that the others read would be of use.
+            asked = self._numbered(asked)
         refusing: list[str] = []
         """The nodes that have just answered that they do not reach enough replicas."""
         try:
@@ -160,6 +166,10 @@ class NodeCalls:
             may_be_there = isinstance(asked, WriteRow) and (was_sent or is_waiting)
             raise self._silence(may_be_there=may_be_there) from None
 
+    def _numbered(self, asked: A) -> A:
+        self._request += 1
+        return msgspec.structs.replace(asked, request=self._request)
+
     def again(self, asked: AdoptRow) -> AdoptRow:
         """Another try to adopt a row, above those of other handles under the same lease."""
         self._try = max(self._try + 1, wall_us())
@@ -179,8 +189,8 @@ class NodeCalls:
         return self._known.other_than(refusing) or self._known.choose(replicas)
 
     async def _ask_once(self, node: str, asked: Asked) -> ToStoreClient | None:
-        self._request += 1
-        asked = msgspec.structs.replace(asked, request=self._request)
+        if not asked.request:
+            asked = self._numbered(asked)
         waiting = self._waiting[asked.request] = _Waiting(node)
         try:
             self._transport.send(node, asked)
@@ -210,7 +220,9 @@ class NodeCalls:
         if isinstance(answer, StoreOpened):
             self._known.learn(answer.addresses, answer.topology)
         waiting = self._waiting.get(answer.request)
-        if waiting is not None and not waiting.answer.done():
+        # What another node was asked before says nothing of the one that is asked now.
+        is_late = waiting is not None and waiting.node != node and isinstance(answer, Failed)
+        if waiting is not None and not is_late and not waiting.answer.done():
             waiting.answer.set_result(answer)
 
     def _on_lost(self, node: str, why: str) -> None:

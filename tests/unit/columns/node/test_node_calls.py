@@ -12,13 +12,22 @@ from tenure.columns.backends.silences import SilentNodes
 from tenure.columns.requests import RowMutation
 from tenure.columns.tables import Family, Table
 from tenure.columns.writes import RowWrite
-from tenure.errors import Fenced, NotEnoughReplicas, SchemaError, TenureError, WriteUnknown
+from tenure.errors import (
+    Fenced,
+    NotEnoughReplicas,
+    SchemaError,
+    TenureError,
+    Unreachable,
+    WriteUnknown,
+)
 from tenure.protocol.replication.clock import WriteClock
 from tenure.protocol.replication.messages import (
     DrawVersion,
     Failed,
     FailedWhy,
     NotWritten,
+    PageFound,
+    ReadColumn,
     RowWritten,
     VersionDrawn,
     WriteRow,
@@ -26,6 +35,7 @@ from tenure.protocol.replication.messages import (
 from tenure.protocol.replication.openings import OpenStore, StoreOpened
 from tenure.protocol.replication.row.admission import Attempt, Late, Outranked
 from tenure.protocol.replication.row.edits import Edit
+from tenure.protocol.replication.row.pages import CellPage
 from tenure.protocol.replication.row.versions import Version
 from tenure.transport.contract import Lost
 from tenure.wire.columns import ToStoreClient
@@ -118,6 +128,43 @@ async def test_a_node_whose_large_answer_is_on_its_way_is_not_silent(
         assert transport.on_bytes is not None
         transport.on_bytes(URLS[0])
         assert heard == URLS[:1]
+
+
+class LateAnswers(NodesAtHand):
+    """Nodes that seem to be gone, of which the first has the column all the same."""
+
+    def __init__(self, answer: Callable[[int], ToStoreClient]) -> None:
+        super().__init__()
+        self.asked: list[tuple[str, int]] = []
+        self._late = answer
+
+    def send(self, node: str, message: msgspec.Struct) -> None:
+        if not isinstance(message, ReadColumn):
+            super().send(node, message)
+            return
+        self.asked.append((node, message.request))
+        first, number = self.asked[0]
+        if node == first:
+            self.lose(node)
+        else:
+            self.answer(first, self._late(number))
+
+
+READ = ReadColumn(table="mail", key=b"k", family="profile", name=b"n")
+
+
+async def test_what_the_first_node_that_was_asked_answers_late_counts() -> None:
+    transport = LateAnswers(lambda number: PageFound(request=number, page=CellPage(())))
+    async with opened(transport) as backend:
+        assert (await backend.read(READ)).cells == ()
+        assert len({node for node, _ in transport.asked}) == 2
+
+
+async def test_why_an_earlier_node_has_failed_says_nothing_of_the_present_one() -> None:
+    transport = LateAnswers(lambda number: Failed(request=number, why="too few replicas"))
+    async with opened(transport) as backend:
+        with pytest.raises(Unreachable):
+            await backend.read(READ)
 
 
 async def test_a_write_that_was_not_answered_is_repeated_with_its_version() -> None:
