@@ -161,11 +161,11 @@ class LeaseWorld(JournaledWorld):
         self.fixed_names = random.random() < 0.5
         self.compact_after = random.choice((3, 20, 100, 10_000))
         self.fragments = FRAGMENTS if trial.seed % 3 else 1
-        self.fresh_part = FRESH_PART if (trial.seed + 1) % 11 else 1
-        """With 1, lookups are told tables that were made long before, and the changes since."""
         """How many entries may be joinable before any is renumbered: only one in a third of all
         worlds, so that whatever can be one entry of the table becomes one.
         """
+        self.fresh_part = FRESH_PART if (trial.seed + 1) % 11 else 1
+        """With 1, lookups are told tables that were made long before, and the changes since."""
         self.hosts = Hosts(random_for(random))
         pools = trial.pools or drawn_pools(trial.seed)
         self.pools = (POOL, *(f"{POOL}-{i}" for i in range(1, pools)))
