@@ -8,8 +8,10 @@ import shutil
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from ipaddress import ip_address
 from itertools import pairwise
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -225,6 +227,16 @@ def test_a_policy_leaves_no_port_open_to_everybody_but_the_one_that_is_served() 
     assert policies()["tenure"]["policyTypes"] == ["Ingress", "Egress"]
     assert policies()["rooms"]["policyTypes"] == ["Ingress"]
     assert all(each["to"] and each["ports"] for each in policies()["tenure"]["egress"])
+
+
+@pytest.mark.parametrize("name", ["compose.yml", "three-hosts.yml"])
+def test_etcd_listens_at_addresses_because_it_refuses_names(name: str) -> None:
+    for command in compose_commands(name, "etcd"):
+        said = dict(pairwise(each.removeprefix("--") for each in command))
+        for option in ("listen-client-urls", "listen-peer-urls"):
+            for url in said[option].split(","):
+                host = urlsplit(url.replace("${HOST}", "n1.example")).hostname
+                assert host == str(ip_address(host or "")), url
 
 
 UNITS = [name for name in FILES if name.endswith(".service")]

@@ -65,7 +65,7 @@ class HostHere:
             of = int(found[2]) if found[2] else self.number
             return f"{found[1]}127.0.0.1:{self._ports[of][found[3]]}"
 
-        text = re.sub(r"()(?:\$\{HOST(?:_(\d))?\}|127\.0\.0\.1):(\d{4})", port, text)
+        text = re.sub(r"()(?:\$\{HOST(?:_(\d))?\}|127\.0\.0\.1|0\.0\.0\.0):(\d{4})", port, text)
         text = re.sub(r"--port (\d+)", lambda it: f"--port {self._ports[self.number][it[1]]}", text)
         text = text.replace("${HOST}", "127.0.0.1").replace("/run/secrets", str(self._secrets))
         return re.sub(r"/var/lib/tenure|(?<= )/data", str(self.directory), text)
