@@ -22,7 +22,7 @@ from tenure.wire import versions
 from tenure.wire.frame import framed
 from tenure.wire.lease import HeardByOwner, encode
 from tenure.wire.versions import NEWEST
-from tests.patience import until
+from tests.patience import DEADLINE_SECONDS, until
 
 pytestmark = pytest.mark.asyncio
 
@@ -217,7 +217,11 @@ async def test_small_messages_do_not_wait_while_a_larger_one_is_not_read(goes_on
         continues=lambda each: goes_on and each is HELLO,
     )
     large = [Hello(pool="x" * size, token=1) for size in (LARGE, LARGE + 1)]
-    async with server(reading) as url, client(role) as (transport, _):
+    async with (
+        asyncio.timeout(DEADLINE_SECONDS),
+        server(reading) as url,
+        client(role) as (transport, _),
+    ):
         for each in large:
             transport.send(url, each)
         await until(lambda: bool(connections))

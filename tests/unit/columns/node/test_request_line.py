@@ -15,6 +15,7 @@ from tenure.protocol.replication.messages import ReadColumn
 from tenure.protocol.replication.node_events import RunStep, StoreAsked
 from tenure.protocol.replication.openings import OpenStore, StoreOpened
 from tenure.protocol.replication.operations import ReadParts
+from tenure.testing.clock import come_to_rest
 from tenure.transport.websocket import WebSocketTransport
 from tenure.wire.columns import ToStoreClient
 from tests.patience import DEADLINE_SECONDS, until
@@ -163,5 +164,6 @@ async def test_a_node_begins_nothing_for_a_client_that_has_left(
         await transport.close()
         await until(lambda: not service.store._clients)
         disk.go_on()
+        await come_to_rest(lambda: disk.reads)  # each answer would begin another
         assert service.store.machine.context.room.places.taken == 0
         assert disk.reads == AT_ONCE
