@@ -183,7 +183,9 @@ class GatewaySuccession:
         """Set when a successor serves."""
 
     def open(self, path: Path) -> None:
-        """Begin to wait there, in place of whoever has waited before."""
+        """Begin to wait there, in place of whoever has waited before. Raises ConfigurationError if
+        that is another user's, or another file.
+        """
         self._path = path
         new = self._path.with_name(f"{self._path.name}.{os.getpid()}")
         waiting = sockets.socket(sockets.AF_UNIX)
@@ -191,12 +193,15 @@ class GatewaySuccession:
         mask = os.umask(0o177)  # nobody else of this host may take clients over
         try:
             waiting.bind(str(new))
+            waiting.listen()
+            new.rename(self._path)
         except OSError as error:
+            waiting.close()
+            with suppress(OSError):
+                new.unlink()
             raise ConfigurationError(f"--take-over {self._path}: {error}") from None
         finally:
             os.umask(mask)
-        waiting.listen()
-        new.rename(self._path)
         self._task = asyncio.get_running_loop().create_task(self._wait(waiting))
 
     async def _wait(self, waiting: sockets.socket) -> None:
@@ -243,12 +248,11 @@ class GatewaySuccession:
 
     async def close(self) -> None:
         """Wait for nobody any more."""
-        if self._task is None:
-            return
-        self._task.cancel()
-        await asyncio.wait({self._task})
-        if not self.is_over.is_set():  # otherwise the path is the successor's
-            self._path.unlink(missing_ok=True)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            if not self.is_over.is_set():  # otherwise the path is the successor's
+                self._path.unlink(missing_ok=True)
         for each in self._listening.values():
             each.close()
 

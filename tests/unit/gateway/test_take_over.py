@@ -38,6 +38,10 @@ def path_of(waiting: socket.socket) -> Path:
     return Path(waiting.getsockname())
 
 
+def list_dir(path: Path) -> list[str]:
+    return [each.name for each in path.iterdir()]
+
+
 def passed(
     waiting: socket.socket, said: bytes, given: list[socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> FormerGateway | None:
@@ -78,6 +82,19 @@ def test_a_file_of_something_else_is_not_replaced(tmp_path: Path) -> None:
     for path in (tmp_path / "routes.toml", tmp_path):
         with pytest.raises(ConfigurationError, match="is a file of something else"):
             FormerGateway.at(path)
+
+
+@pytest.mark.asyncio
+async def test_a_path_that_cannot_be_had_is_named_and_nothing_is_left_beside_it(
+    tmp_path: Path, clients: socket.socket
+) -> None:
+    """As one where another user's gateway has waited, in a directory that all may write."""
+    (tmp_path / "taken" / "by others").mkdir(parents=True)
+    succession = GatewaySuccession({"clients": clients}, nobody)
+    with pytest.raises(ConfigurationError, match=f"--take-over {tmp_path}/taken: "):
+        succession.open(tmp_path / "taken")
+    await succession.close()
+    assert list_dir(tmp_path) == ["taken"]
 
 
 def test_a_stranger_is_refused_before_anything_of_it_is_read(
