@@ -25,7 +25,7 @@ from tenure.protocol.replication.messages import (
 )
 from tenure.protocol.replication.row.edits import Edit
 from tenure.protocol.replication.row.layout import TIME_BYTES, FamilyShape, inverted
-from tenure.protocol.replication.row.limits import PAGE_COLUMNS
+from tenure.protocol.replication.row.limits import NAME_BYTES, PAGE_COLUMNS
 from tenure.protocol.replication.row.names import NameType
 from tenure.protocol.replication.row.pages import Slice
 from tenure.runtime.clock import wall_us
@@ -359,7 +359,7 @@ def _slice(
 
 def _check_next(names: NameType, after: bytes, before: int) -> None:
     """Raise SchemaError for what no page of such names ends with, `before` bytes into it."""
-    is_one = len(after) >= before
+    is_one = before <= len(after) <= before + NAME_BYTES  # a node ends the connection for more
     try:
         names.decode(after[before:])
     except (ValueError, error):

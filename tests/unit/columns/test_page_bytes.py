@@ -11,6 +11,7 @@ from tenure.errors import SchemaError
 from tenure.protocol.replication.messages import ReadRows
 from tenure.protocol.replication.row.limits import MUTATION_BYTES, NAME_BYTES, PAGE_BYTES
 from tenure.protocol.replication.row.pages import Slice
+from tenure.protocol.topology.tables import Order
 
 pytestmark = pytest.mark.asyncio
 
@@ -91,3 +92,18 @@ async def test_the_bytes_of_a_mutation_are_those_of_all_its_names() -> None:
         with pytest.raises(SchemaError, match="at most 33554432 are allowed"):
             await store.insert(table, "k", {"s": {names[0]: dict.fromkeys(range(many), b"")}})
         await store.insert(table, "k", {"s": dict.fromkeys(names[1:], DELETE)})
+
+
+@pytest.mark.parametrize(("order", "before"), [("name", b""), ("time", bytes(8))])
+async def test_no_page_goes_on_behind_a_name_that_is_longer_than_any(
+    order: Order, before: bytes
+) -> None:
+    """A node would end the connection, with all that others wait for there, and applications may
+    have `next` from their own users.
+    """
+    table = Table("t", f=Family(columns=str, order=order))
+    async with open_store("memory:", table) as store:
+        longest = before + b"x" * NAME_BYTES
+        assert [*await store.get(table, "k", "f", next=longest)] == []
+        with pytest.raises(SchemaError, match="next is not what a page"):
+            await store.get(table, "k", "f", next=longest + b"x")
