@@ -1,5 +1,6 @@
 """The chat room of the guide, kept in a store and read everywhere: `tenure run --store` beside four
-workers. People talk, whatever process is killed, and while a release with a new field is deployed.
+workers. People talk, whatever process is killed, and while a release with a new field is deployed;
+at last everything is killed at once, the manager with it.
 
 Everybody sends the next line when the last has come back, and sends it again after a cut unless it
 is there. At the end each line is in the room, no more often than it was sent, in the order in which
@@ -108,6 +109,16 @@ class TalkedIn:
             self.process.kill()
             self.process.wait()
 
+    def kill_all(self) -> None:
+        """Kill everything, as if the host had lost its power, but for what the disk has."""
+        pids = [self.process.pid]
+        for pid in pids:
+            pids += children(pid)
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+
     def server(self) -> int:
         """The process that starts workers, and starts them again."""
         return next(each for each in children(self.process.pid) if "uvicorn" in line_of(each))
@@ -127,8 +138,11 @@ class TalkedIn:
 
 
 def children(pid: int) -> list[int]:
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(each) for thread in threads for each in thread.read_text().split()]
+    found: list[int] = []
+    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # it has just ended
+            found += map(int, thread.read_text().split())
+    return found
 
 
 def line_of(pid: int) -> str:
@@ -263,6 +277,9 @@ def test_people_talk_on_whatever_is_killed_and_deployed(tmp_path: Path) -> None:
         people.go_on("a release was deployed")
         os.kill(room.workers()[0], signal.SIGKILL)
         people.go_on("a worker of the new release was killed")
+        room.kill_all()
+        room.process = room.start()
+        people.go_on("everything was killed, and started again")
         people.end()
         found = room.lines()
         assert found is not None
