@@ -4,7 +4,7 @@ never older than an answer that was sent before the reading began.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -107,12 +107,23 @@ async def scores(there: FourProcesses) -> AsyncIterator[Scores]:
                 each.cancel()
 
 
-@pytest.mark.parametrize("has_store", [False, True])
+def as_before(number: int) -> tuple[str, ...]:
+    """Two of the four processes read as those of the release before do, which knew no copies."""
+    return ("--reads", "owner") if number % 2 else ()
+
+
+def everywhere(_: int) -> tuple[str, ...]:
+    return ()
+
+
+@pytest.mark.parametrize(
+    ("has_store", "each"), [(False, everywhere), (True, everywhere), (True, as_before)]
+)
 async def test_no_process_reads_older_than_an_answer_over_moves_and_the_death_of_an_owner(
-    tmp_path: Path, *, has_store: bool
+    tmp_path: Path, *, has_store: bool, each: Callable[[int], tuple[str, ...]]
 ) -> None:
     store = ("--store", f"sqlite:{tmp_path / 'store'}") if has_store else ()
-    async with four_processes("documents", *store) as there, scores(there) as written:
+    async with four_processes("documents", *store, each=each) as there, scores(there) as written:
         leaving = there.processes[there.owner(KEYS[0])]
         await leaving.leave()
         await written.go_on()
