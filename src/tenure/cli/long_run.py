@@ -13,6 +13,7 @@ from cyclopts import Parameter
 
 from tenure.cli.output import put
 from tenure.observe.json_log import JsonFormatter
+from tenure.observe.text_log import TextFormatter
 from tenure.runtime.log_thread import LineHandler
 
 T = TypeVar("T")
@@ -55,8 +56,7 @@ def _raise_file_limit() -> None:
 def log_to_standard_error(level: LogLevel, form: LogFormat) -> None:
     """Send this process's log to standard error from here on."""
     handler = LineHandler(STANDARD_ERROR)
-    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
-    handler.setFormatter(JsonFormatter() if form == "json" else text)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     logging.basicConfig(handlers=[handler], level=level.upper())
     # It warns of every WebSocket with other protocols than ours, and shows all that it offers.
     logging.getLogger("aiohttp.websocket").setLevel(logging.ERROR)
