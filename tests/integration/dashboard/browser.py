@@ -1,9 +1,13 @@
 """A real browser: Debian's Chromium without a screen, driven by Playwright."""
 
+import json
 import os
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Page, async_playwright
@@ -60,8 +64,32 @@ DRAWN = "() => new Promise(done => requestAnimationFrame(() => requestAnimationF
 """Done when Chromium has drawn what has come into sight."""
 
 
+AXE = find_spec("axe_playwright_python")
+needs_axe = pytest.mark.skipif(AXE is None, reason="axe is not installed: run make setup")
+
+
+@cache
+def axe() -> str:
+    """The script that looks for errors of accessibility."""
+    assert AXE is not None
+    assert AXE.origin is not None
+    return (Path(AXE.origin).parent / "axe.min.js").read_text("utf-8")
+
+
+async def errors_of_accessibility(page: Page) -> list[str]:
+    """What axe finds on the page as it is."""
+    await page.evaluate(axe())
+    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{each['id']}: {each['help']}: {json.dumps([at['html'] for at in each['nodes']])}"
+        for each in found["violations"]
+    ]
+
+
 async def keep(page: Page, name: str) -> None:
-    """A picture, where pictures are wanted."""
+    """Look at the page as people do: nobody is kept out. Keep a picture, where they are wanted."""
+    if AXE is not None:
+        assert await errors_of_accessibility(page) == []
     if not SCREENSHOTS:
         return
     before = page.viewport_size
