@@ -90,6 +90,11 @@ async def keep(page: Page, name: str) -> None:
     """Look at the page as people do: nobody is kept out. Keep a picture, where they are wanted."""
     if AXE is not None:
         assert await errors_of_accessibility(page) == []
+    await picture(page, name)
+
+
+async def picture(page: Page, name: str) -> None:
+    """A picture, where pictures are wanted."""
     if not SCREENSHOTS:
         return
     before = page.viewport_size

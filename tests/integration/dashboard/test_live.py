@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from lab.recording.story import Recording, recorded
-from tests.integration.dashboard.browser import browsing, keep, needs_chromium
+from tests.integration.dashboard.browser import browsing, needs_chromium, picture
 from tools.site.live import player
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
@@ -51,7 +51,7 @@ async def test_it_shows_the_instant_that_the_slider_says(
         killed = next(each.at for each in recording.told if each.text.startswith("bob is killed"))
         await shows(page, killed + 0.1)
         assert await page.get_by_text("bob: killed, 0 %").is_visible()
-        await keep(page, f"recording{'-dark' if dark else ''}")
+        await picture(page, f"recording{'-dark' if dark else ''}")
 
 
 async def test_it_plays_to_its_end_and_again(browser: Browser, tmp_path: Path) -> None:
