@@ -19,7 +19,7 @@ from tenure.entities.edge_socket import EdgeSocket
 from tenure.entities.sockets import UNKNOWN
 from tenure.errors import ClosedError, EntityError, TenureError, UsageError, ValueTypeError
 from tenure.member.asgi import SERVICE_RESTART
-from tenure.protocol.entity.key_line import ARGUMENT_BYTES
+from tenure.protocol.entity.key_line import ARGUMENT_BYTES, is_too_long
 from tenure.protocol.entity.messages import (
     CONNECT,
     DISCONNECT,
@@ -169,7 +169,8 @@ class Edge:
                 else:
                     return
         except Exception as error:
-            if _is_of_the_class(error):
+            # Who connects chooses the key, and could fill the log.
+            if _is_of_the_class(error) and not is_too_long(socket.key):
                 logger.exception(
                     "a socket of %.100r is closed with %d, because its class has failed",
                     socket.key,

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from tenure.base.keys import KEY_BYTES
-from tenure.protocol.entity.key_line import MOST_BYTES
+from tenure.protocol.entity.key_line import MOST_BYTES, is_too_long
 from tenure.protocol.entity.messages import (
     EntityAsk,
     EntityMessage,
@@ -33,10 +33,10 @@ def encode(message: EntityMessage) -> bytes:
     """
     if isinstance(message, EntityAsk):
         for key in (message.call.key, *(key for _, key in message.call.chain)):
-            if isinstance(key, str) and len(key) > KEY_BYTES:
+            if is_too_long(key):
                 raise ValueError(
-                    f"the key {key[:40]!r}... has {len(key):,} characters; at most {KEY_BYTES:,} "
-                    "can be sent to the process that owns it"
+                    f"the key {key!r:.40}... has more than {KEY_BYTES:,} characters, and so cannot "
+                    "be sent to the process that owns it"
                 )
     data = framed(message, VERSION)
     if len(data) > MOST_BYTES:

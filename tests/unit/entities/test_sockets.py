@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from tenure import Entities, Entity, Socket, UsageError, ValueTypeError, reading
+from tenure.base.keys import KEY_BYTES
 from tenure.entities import edge, edge_watch, station
 from tenure.entities.edge_socket import EdgeSocket
 from tenure.protocol.entity.messages import RESUME
@@ -187,6 +188,23 @@ async def test_a_handler_that_raises_closes_its_socket_and_sends_nothing() -> No
         ann.send("fail")
         await stage.done(task)
         assert (ann.received, ann.code) == (["early"], 1011)
+
+
+async def test_a_socket_of_a_key_that_is_too_long_closes_and_the_others_go_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whoever may connect chooses the key: no connection between members ends by it, and no log
+    grows.
+    """
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        (ann, _), (bob, _) = await of_all(stage, stage.key_of(two), "ann", "bob")
+        cat, task = attached(one, stage.key_of(two, "x" * KEY_BYTES), "cat")
+        await stage.done(task)
+        assert (cat.received, cat.code) == ([], 1011)
+        ann.send("hello")
+        await stage.until(lambda: bob.received == ["ann: hello"])
+        assert "class has failed" not in caplog.text
 
 
 async def test_a_client_that_never_reads_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:

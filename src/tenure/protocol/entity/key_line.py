@@ -29,6 +29,11 @@ CallId: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=64)]
 Data: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=MOST_BYTES)]
 
 
+def is_too_long(key: EntityKey) -> bool:
+    """Whether no message carries this key, so that only its owner's process can call it."""
+    return isinstance(key, str) and len(key) > KEY_BYTES
+
+
 class EntityCall(msgspec.Struct, array_like=True, eq=False):
     """A call to one entity. Two calls with equal contents are still two calls."""
 
