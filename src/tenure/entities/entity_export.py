@@ -13,7 +13,7 @@ from tenure.entities.entity_turn import EntityTurn
 from tenure.entities.methods import NOTHING
 from tenure.entities.turn_items import KeptItems, TurnItems
 from tenure.entities.turns import EXPORT, EntityHost
-from tenure.errors import EntityError
+from tenure.errors import EntityError, OutcomeUnknown
 from tenure.protocol.entity.copying import (
     FULL_PART,
     PART_BYTES,
@@ -21,7 +21,7 @@ from tenure.protocol.entity.copying import (
     CopyEntity,
 )
 from tenure.protocol.entity.export_lines import written
-from tenure.protocol.entity.inspection import NotSeen
+from tenure.protocol.entity.inspection import WORDS_CHARACTERS, NotSeen
 
 MOST_COPIES = 8
 """How many entities are copied at once: each may have two parts in memory."""
@@ -119,6 +119,8 @@ class EntityExport:
         try:
             found = await copy.part()
             return found
+        except OutcomeUnknown as error:  # the store went away in the turn, which changed nothing
+            return NotSeen(why=str(error)[:WORDS_CHARACTERS], way_out=AGAIN, may_repeat=True)
         finally:
             if found is None or not found.copy:
                 self._copies.pop(number, None)

@@ -18,7 +18,7 @@ from tenure.entities.methods import NOTHING
 from tenure.entities.state_codec import STATE_BYTES
 from tenure.entities.turn_items import KeptItems, TurnItems, check_room
 from tenure.entities.turns import IMPORT, EntityHost
-from tenure.errors import StoreFailed
+from tenure.errors import OutcomeUnknown, StoreFailed
 from tenure.protocol.entity.copying import PERMIT_SECONDS, PutDone, PutEntity
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.export_lines import EntityDigest, read_entity_lines
@@ -91,7 +91,7 @@ class EntityImport:
 
         try:
             await self._host.operate(asked.key, IMPORT, body)
-        except StoreFailed as error:  # whoever asks again is told what the store has
+        except (StoreFailed, OutcomeUnknown) as error:  # whoever asks again is told what is there
             why = str(error)[:WORDS_CHARACTERS]
             return NotSeen(why=why, way_out=AGAIN, may_repeat=True)
         return done[0]

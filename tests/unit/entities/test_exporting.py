@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from tenure import Alarm, Entity, Mapping, Series, reading, was
+from tenure import Alarm, Entities, Entity, Mapping, Series, reading, was
 from tenure.entities.arriving_state import arriving, arriving_state
 from tenure.entities.entity_export import EntityExport
 from tenure.entities.entity_import import EntityImport
 from tenure.entities.entity_turn import MOST_ALARMS
 from tenure.entities.plain_values import from_json, same_spelling, to_json
-from tenure.errors import NewerState, ValueTypeError
+from tenure.errors import NewerState, StoreAway, ValueTypeError
 from tenure.protocol.entity.copying import CopiedLines, CopyEntity, PutDone, PutEntity
 from tenure.protocol.entity.export_lines import EntityDigest, read_entity_lines
 from tenure.protocol.entity.inspection import NotSeen
@@ -312,6 +312,50 @@ async def test_an_export_leaves_asleep_what_sleeps(store_url: str, tmp_path: Pat
         await exported(it, tmp_path / "rooms.jsonl")
         await to(it.manager, "entities", "import", "rooms", str(tmp_path / "rooms.jsonl"))
         assert (Room.begun, len(it.rooms.station.host)) == (begun, there)
+
+
+async def test_no_process_reads_what_was_there_before_an_import(
+    store_url: str, tmp_path: Path
+) -> None:
+    """All have copies of the entities that it replaces."""
+    file = tmp_path / "rooms.jsonl"
+    keys = [f"room-{i}" for i in range(6)]
+    async with rooms(store_url, reads="everywhere") as it:
+        url = it.manager.service.url
+        others = Entities(Room, "rooms", url, store=store_url, reads="everywhere")
+        async with others:
+            for key in keys:
+                await it.rooms[key].say("first")
+            await exported(it, file)
+            for key in keys:
+                await others[key].say("second")
+                assert [await each[key].value() for each in (it.rooms, others)] == [2, 2]
+            await to(it.manager, "entities", "import", "rooms", str(file), "--replace")
+            for key in keys:
+                assert [await each[key].value() for each in (it.rooms, others)] == [1, 1]
+
+
+async def test_a_store_that_is_away_in_the_middle_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "rooms.jsonl"
+    async with rooms(f"sqlite:{tmp_path / 'rooms'}") as it:
+        await it.rooms["attic"].say("hello")
+        store = it.rooms.station.host.gate.store
+        assert store is not None
+        page, away = store.page, [True, True]
+
+        async def away_once(*asked: Any) -> Any:  # noqa: ANN401
+            if away and away.pop():
+                raise StoreAway("on purpose")
+            return await page(*asked)
+
+        monkeypatch.setattr(store, "page", away_once)
+        await exported(it, file)
+        assert away == []
+        away.append(True)
+        await to(it.manager, "entities", "import", "rooms", str(file))
+        assert away == []
 
 
 # --- who may ---
