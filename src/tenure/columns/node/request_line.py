@@ -2,7 +2,7 @@
 
 A client asks in a few bytes for as much as it likes, and may leave, or ask another node, before it
 is answered. Whatever was begun for it would go on. So only some of its requests are begun at once:
-as many as bring no more than a bound, by what its last answer had. The others stand in line here.
+as many as bring no more than a bound, by what its last answers had. The others stand in line here.
 They go when their client goes, and after a while they are told that nothing was begun.
 
 Clients that stand in line take turns. One request begins in each pass of the loop, because what it
@@ -19,8 +19,14 @@ from tenure.base.instants import Instant, seconds
 from tenure.protocol.replication.node_events import StoreAsked
 from tenure.protocol.replication.request_room import RequestPlaces
 
-AT_ONCE = 64
-"""The most requests of one client that are begun at once: more would only wait for the disk."""
+AT_FIRST = 64
+"""The requests that are begun at once for a client of whose answers nothing is known."""
+AT_ONCE = 512
+"""The most for one whose answers are small. Of a range without a quorum a request takes five
+seconds, and it must not hold up those for all other ranges.
+"""
+KEPT_PART = 0.75
+"""The part of a size that counts after a smaller answer: a client may mix what it asks for."""
 BROUGHT_BYTES = 64 << 20
 """How much those that are begun may bring together: two rows of the largest answers."""
 PATIENCE_NS = seconds(5)
@@ -40,8 +46,8 @@ class LinedRequest(NamedTuple):
 class LinedClient:
     def __init__(self) -> None:
         self.begun = 0
-        self.answer_bytes = 0
-        """How large its last answer was."""
+        self.answer_bytes: int | None = None
+        """How large its answers were lately; None before the first."""
         self.waiting: deque[LinedRequest] = deque()
 
     @property
@@ -49,8 +55,10 @@ class LinedClient:
         return self.begun < at_once(self.answer_bytes)
 
 
-def at_once(answer_bytes: int) -> int:
-    """How many requests of a client are begun at once whose last answer had so many bytes."""
+def at_once(answer_bytes: int | None) -> int:
+    """How many requests of a client are begun at once whose last answers had so many bytes."""
+    if answer_bytes is None:
+        return AT_FIRST
     return max(1, min(AT_ONCE, BROUGHT_BYTES // max(1, answer_bytes)))
 
 
@@ -100,7 +108,7 @@ class RequestLine:
         client = self._clients.get(number)
         if client is not None:
             client.begun -= 1
-            client.answer_bytes = size
+            client.answer_bytes = max(size, int(KEPT_PART * (client.answer_bytes or 0)))
 
     def left(self, number: int) -> None:
         """The client has gone: nothing more is begun for it."""

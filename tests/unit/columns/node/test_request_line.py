@@ -8,7 +8,14 @@ import pytest
 
 from tenure.base.instants import Instant, seconds
 from tenure.columns.backends.cluster import STORE_ROLE
-from tenure.columns.node.request_line import AT_ONCE, PATIENCE_NS, PLACES, RequestLine, at_once
+from tenure.columns.node.request_line import (
+    AT_FIRST,
+    AT_ONCE,
+    PATIENCE_NS,
+    PLACES,
+    RequestLine,
+    at_once,
+)
 from tenure.columns.node.store_engine import StoreEngine
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.messages import ReadColumn
@@ -51,18 +58,28 @@ def begun(line: RequestLine) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    ("answer_bytes", "count"), [(0, AT_ONCE), (1 << 20, AT_ONCE), (16 << 20, 4), (1 << 30, 1)]
+    ("answer_bytes", "count"),
+    [
+        (None, AT_FIRST),
+        (0, AT_ONCE),
+        (128 << 10, AT_ONCE),
+        (1 << 20, 64),
+        (16 << 20, 4),
+        (1 << 30, 1),
+    ],
 )
-def test_the_more_its_last_answer_had_the_fewer_are_begun(answer_bytes: int, count: int) -> None:
+def test_the_more_its_last_answers_had_the_fewer_are_begun(
+    answer_bytes: int | None, count: int
+) -> None:
     assert at_once(answer_bytes) == count
 
 
 def test_they_are_begun_in_their_order_as_earlier_ones_are_answered() -> None:
     line = RequestLine()
-    assert put(line, ANN, AT_ONCE + 3) == {"begins": AT_ONCE, "waits": 3}
+    assert put(line, ANN, AT_FIRST + 3) == {"begins": AT_FIRST, "waits": 3}
     assert begun(line) == []
-    line.answered(ANN, 10)
-    assert begun(line) == [(ANN, AT_ONCE)]
+    line.answered(ANN, 1 << 20)
+    assert begun(line) == [(ANN, AT_FIRST)]
 
 
 def test_who_brings_much_has_two_begun_and_whoever_else_comes_begins_at_once() -> None:
@@ -76,10 +93,31 @@ def test_who_brings_much_has_two_begun_and_whoever_else_comes_begins_at_once() -
         assert begun(line) == [(ANN, number)]
 
 
+def test_a_small_answer_in_between_does_not_hide_large_ones() -> None:
+    line = RequestLine()
+    put(line, ANN, 2)
+    line.answered(ANN, LARGE)
+    line.answered(ANN, 10)
+    assert put(line, ANN, 30) == {"begins": 2, "waits": 28}
+    for _ in range(60):
+        line.answered(ANN, 10)
+        begun(line)
+    assert line.has_next() is False
+    assert put(line, ANN, AT_ONCE)["begins"] > 2
+
+
+def test_who_is_known_for_small_answers_has_many_begun() -> None:
+    line = RequestLine()
+    put(line, ANN, AT_ONCE)
+    line.answered(ANN, 10)
+    assert len(begun(line)) == AT_ONCE - AT_FIRST
+    assert put(line, ANN, 2) == {"begins": 1, "waits": 1}
+
+
 def test_clients_that_stand_in_line_take_turns() -> None:
     line = RequestLine()
     for client in (ANN, BOB):
-        put(line, client, AT_ONCE + 3)
+        put(line, client, AT_FIRST + 3)
         for _ in range(3):
             line.answered(client, 10)
     assert [client for client, _ in begun(line)] == [ANN, BOB] * 3
@@ -87,20 +125,20 @@ def test_clients_that_stand_in_line_take_turns() -> None:
 
 def test_nothing_is_begun_for_a_client_that_has_left() -> None:
     line = RequestLine()
-    put(line, ANN, AT_ONCE + 3)
+    put(line, ANN, AT_FIRST + 3)
     line.left(ANN)
-    for _ in range(AT_ONCE):
+    for _ in range(AT_FIRST):
         line.answered(ANN, 10)
         assert begun(line) == []
 
 
 def test_what_has_stood_in_line_for_too_long_is_not_begun() -> None:
     line = RequestLine()
-    put(line, ANN, AT_ONCE + 2)
+    put(line, ANN, AT_FIRST + 2)
     later = Instant(NOW + PATIENCE_NS)
     put(line, ANN, 1, later)
     assert line.late(Instant(later - 1)) == []
-    assert [each.request.request for each in line.late(later)] == [AT_ONCE, AT_ONCE + 1]
+    assert [each.request.request for each in line.late(later)] == [AT_FIRST, AT_FIRST + 1]
     line.answered(ANN, 10)
     assert begun(line) == [(ANN, 0)]
 
@@ -109,7 +147,7 @@ def test_one_name_leaves_places_in_the_line_to_others_and_gets_its_own_back() ->
     line = RequestLine()
     few = PLACES // 10
     for client in (ANN, BOB, ANN + 2):
-        put(line, client, AT_ONCE)
+        put(line, client, AT_FIRST)
     while line.put(NOW, asked(ANN, 0, few)) == "waits":
         pass
     assert line.put(NOW, asked(ANN + 2, 0, few)) == "is refused"
@@ -156,14 +194,14 @@ async def test_a_node_begins_nothing_for_a_client_that_has_left(
     transport.start(heard, lambda _node, _why: None)
     async with running(nodes) as [service], asyncio.timeout(DEADLINE_SECONDS):
         disk = HeldDisk(service.store, monkeypatch)
-        for number in range(3 * AT_ONCE):
+        for number in range(3 * AT_FIRST):
             transport.send(service.url, read(2 + number))
         transport.send(service.url, OpenStore(request=1))
         await opened.wait()  # it has read what came before that
-        assert disk.reads == AT_ONCE
+        assert disk.reads == AT_FIRST
         await transport.close()
         await until(lambda: not service.store._clients)
         disk.go_on()
         await come_to_rest(lambda: disk.reads)  # each answer would begin another
         assert service.store.machine.context.room.places.taken == 0
-        assert disk.reads == AT_ONCE
+        assert disk.reads == AT_FIRST
