@@ -73,6 +73,7 @@ async def read_all(place: Path, members: Path) -> None:
                 while (call := await client.whole(key)) is None:
                     await client.rest()
                 file.write(msgspec.json.encode(call) + b"\n")
+    client.leave()
 
 
 def recorded(place: Path) -> Iterator[AnyLogCall]:

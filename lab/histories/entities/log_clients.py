@@ -67,11 +67,11 @@ class LogClient:
             async with asyncio.timeout(ANSWER_SECONDS):
                 answer = await _exchange(streams, asked)
         except (OSError, TimeoutError, EOFError, ValueError):
-            self._leave()
+            self.leave()
             answer = LogAnswer("unknown")
         ended = time.monotonic_ns()
         if answer.told != "written":
-            self._leave()
+            self.leave()
         return self._noted(asked, answer, began, ended)
 
     def _noted(
@@ -88,7 +88,7 @@ class LogClient:
 
     async def _connected(self) -> Streams:
         if self._streams is None or self._left == 0:
-            self._leave()
+            self.leave()
             port = int(self._random.choice(sorted(self._members.glob("*.port"))).read_text())
             async with asyncio.timeout(1.0):
                 self._streams = await asyncio.open_connection("127.0.0.1", port, limit=LINE_BYTES)
@@ -96,7 +96,8 @@ class LogClient:
         self._left -= 1
         return self._streams
 
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Close the connection, if there is one."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
@@ -125,6 +126,7 @@ async def main(said: dict[str, Any]) -> None:
                 if call is not None:
                     file.write(encoder.encode(call) + b"\n")
                 await client.rest()
+            client.leave()
 
         async with asyncio.TaskGroup() as group:
             for number in range(said["clients"]):

@@ -99,6 +99,7 @@ class LogSystem(HomeRing):
             if name in MANAGERS:
                 _, writer = await asyncio.open_connection(HOST, self._port_of(name))
                 writer.close()
+                await writer.wait_closed()
             elif name in NODES:
                 async with open_store(f"columns:http://{HOST}:{self._port_of(name)}"):
                     return True

@@ -14,7 +14,7 @@ import pytest
 from lab.histories.entities.kill_run import judge, main
 from lab.histories.entities.log_system import LogSystem
 
-COUNT = 10
+COUNT = 8
 
 
 def test_what_is_answered_is_neither_lost_nor_forgotten(
