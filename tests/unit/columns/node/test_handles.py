@@ -16,14 +16,14 @@ from tenure.columns.opening import open_store
 from tenure.columns.store import ColumnStore
 from tenure.errors import ConfigurationError
 from tenure.protocol.replication.messages import WriteRow
-from tenure.protocol.replication.node_events import NodeEvent, StoreAsked
+from tenure.protocol.replication.node_events import StoreAsked
 from tenure.protocol.topology.ring import position
 from tests.patience import until
 from tests.unit.columns.node.managed import managed
 from tests.unit.columns.node.ringed import form_ring, running, settings_of
 from tests.unit.columns.node.test_filling import MAIL, settled, steer
 
-Post = Callable[[NodeEvent], None]
+Begin = Callable[[StoreAsked], None]
 pytestmark = pytest.mark.asyncio
 
 
@@ -99,13 +99,14 @@ async def test_rows_are_asked_for_at_their_replicas(
     async with running(nodes) as services, open_store(f"columns:{services[0].url}", MAIL) as store:
         for service in services:
 
-            def count(post: Post, service: NodeService, event: NodeEvent) -> None:
-                if isinstance(event, StoreAsked) and isinstance(event.request, WriteRow):
+            def count(begin: Begin, service: NodeService, event: StoreAsked) -> None:
+                if isinstance(event.request, WriteRow):
                     replicas = service.store.topology.at(position(event.request.key, MAIL.kind))
                     asked[service.directory.identity.node in replicas.old] += 1
-                post(event)
+                begin(event)
 
-            monkeypatch.setattr(service.store, "post", partial(count, service.store.post, service))
+            requests = service.store._requests
+            monkeypatch.setattr(requests, "_begin", partial(count, requests._begin, service))
         for number in range(200):
             await store.insert(MAIL, f"u{number}", {"profile": {"n": b"x"}})
         assert len(topology.ranges) == 3
