@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tenure.client.succession import AFTER_SECONDS
 from tests.integration.member.conftest import WORKERS
 from tests.integration.member.servers import serving
 from tests.patience import DEADLINE_SECONDS
@@ -48,3 +49,7 @@ def test_a_reload_loses_no_state(kind: str, tmp_path: Path) -> None:
                 assert time.monotonic() < until, server.log.read_text()
             kept = [key for key in KEYS if "tea" in asked(f"{server.url}/carts/{key}")]
             assert kept == KEYS, server.log.read_text()
+            # A worker that is no older takes the next one for one that was begun beside it.
+            began = time.monotonic()
+            while time.monotonic() < began + AFTER_SECONDS:
+                server.owners_with_keys()

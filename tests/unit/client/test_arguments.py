@@ -320,7 +320,7 @@ def test_no_manager_is_named_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
         ("ftp://a", "does not begin with http:// or https://"),
         ("http://", "it has no host"),
         ("http://a:0", "it has no host, or port 0"),
-        ("http://a:99999", "Port out of range"),
+        ("http://a:99999", "its host or its port is none"),
         ("http://a?b", "it has a query or a fragment"),
         ("http://a#b", "it has a query or a fragment"),
         ([5], "5 is not the URL of a manager: it is a int, not a str"),

@@ -160,6 +160,8 @@ def row(way: Way) -> str:
     if way.method not in ("GET", "HEAD"):
         is_table = way.canonical == "/v1/clusters/{cluster}/tables"
         return "make a table of a cluster" if is_table else "change anything else"
+    if way.canonical.endswith("/entities/export"):
+        return "export the entities of a pool"
     if "{pool}" in way.canonical:
         return "read a pool"
     if "{cluster}" in way.canonical:
