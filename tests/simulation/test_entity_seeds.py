@@ -1,7 +1,5 @@
 """Some seeds of entities: every promise is kept, and everything that may go wrong does."""
 
-from collections import Counter
-
 import msgspec
 import pytest
 
@@ -28,13 +26,13 @@ def test_users_repeat_no_call_whose_answer_may_be_forgotten() -> None:
 
 def test_users_see_what_users_of_entities_see_and_every_fault_of_a_store_strikes() -> None:
     plan = EntityTrial(seed=0, hours=0.15, stored=True, calls_apart=0.1)
-    trials = [msgspec.structs.replace(plan, seed=seed) for seed in (0, 5, 8)]
+    trials = [msgspec.structs.replace(plan, seed=seed) for seed in (4, 11, 12)]
     outcomes = list(run_many_entities(trials, workers=1))
     assert [each.violation for each in outcomes] == [None] * 3
     seen, struck = total(outcomes, "workload"), total(outcomes, "faults")
     for what in ("add", "twice", "forward", "raised", "frames", "closed with 0"):
         assert seen[what], what
-    assert Counter(each for each in FAULTS.aliases["store"] if struck[each.name])
+    assert [each.name for each in FAULTS.aliases["store"] if not struck[each.name]] == []
 
 
 def test_users_read_copies_and_readings_are_waited_for_nowhere_when_all_is_well() -> None:
