@@ -75,7 +75,8 @@ class Measured(NamedTuple):
     reads: Sequence[float]
     """How long small reads of the store took, which go on beside."""
     failed_reads: int
-    failed_uses: int
+    failed_uses: Mapping[str, int]
+    """By what was asked."""
     """Requests to services that failed, or were answered too late."""
     messages: int
     sign_ins: int
@@ -99,7 +100,7 @@ class Measured(NamedTuple):
             "state of owners lost": (self.fares.lost_rows, 0),
             "wrong answers of entities": (self.fares.wrong_answers, 0),
             "calls of entities failed": (self.fares.failed_calls, 0),
-            "requests to services failed": (self.failed_uses, 0),
+            "requests to services failed": (sum(self.failed_uses.values()), 0),
             "messages or sockets lost": (self.messages, 0),
             "sign-ins of an admin lost": (self.sign_ins, 0),
             OPENED: (files, 0),
@@ -185,7 +186,7 @@ class Stage:
         beside.services.failed.clear()
         late = await lateness(seconds)
         reads, failed_reads = beside.reads, beside.failed_reads - failed_reads
-        failed_uses = beside.services.failed.total()
+        failed_uses = dict(beside.services.failed)
         self._renewals.took = []
         peaks, grown_disk = beside.peaks(), beside.disk() - disk
         # All at once: those that were told last would go on beside the first, which could not end.
@@ -305,6 +306,9 @@ def report(what: str, found: Measured) -> None:
         print("  small reads {} ms".format(", ".join(f"{s * 1e3:.0f}" for s in of)))
     grown = ", ".join(f"{name} {size / MIB:.0f}" for name, size in found.grown.items())
     print(f"  memory, MiB: {grown}; disk {found.disk / MIB:.1f}")
+    failed = {name: count for name, count in found.failed_uses.items() if count}
+    if failed:
+        print(f"  requests failed: {failed}")
     print(f"  {found.fares.calls} calls of entities; above a bound: {found.broken or 'nothing'}")
 
 
