@@ -1,21 +1,16 @@
 """What a `CacheServer` shows at its own port, because no manager knows it.
 
-`/` is a page for people, which reloads itself every two seconds; `/v1/status` has the same as JSON,
-`/metrics` is for Prometheus, and `/healthz` for a supervisor of the process. The page has no script
-and no style, and everything in it is text.
+`plain_pages` says what is where.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from tenure.observe.metrics import MetricFamily, counter
-from tenure.observe.plain_pages import plain_page, plain_table
+from tenure.observe.plain_pages import page_at, plain_page, plain_table
 from tenure.observe.tier_families import volume_families
 from tenure.protocol.lease.reports import VolumeReport, WaitingWrite
-
-HTML = "text/html; charset=utf-8"
-JSON = "application/json"
 
 
 class VolumeAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,29 +24,14 @@ class VolumeAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 def server_page(answer: VolumeAnswer, path: str, accept: str) -> tuple[bytes, str] | None:
     """The content at `path`, and its type; None if there is no such page."""
-    match path:
-        case "/":
-            return _html(answer).encode(), HTML
-        case "/v1/status":
-            return msgspec.json.encode(answer) + b"\n", JSON
-        case "/healthz":
-            return b'{"status":"up"}\n', JSON
-        case "/metrics":
-            return _metrics(answer, accept)
-        case _:
-            return None
+    return page_at(path, accept, lambda: _html(answer), answer, lambda: _families(answer))
 
 
-def _metrics(answer: VolumeAnswer, accept: str) -> tuple[bytes, str] | None:
-    try:
-        from tenure.observe.prometheus import exposition  # noqa: PLC0415  # of an extra
-    except ImportError:
-        return None
-    families: list[MetricFamily] = [
-        *volume_families("tenure_server", [({"url": answer.url}, answer.volume)]),
-        counter("tenure_server_events", "What happened at a cache server.", "event", answer.events),
-    ]
-    return exposition(families, accept)
+def _families(answer: VolumeAnswer) -> Iterator[MetricFamily]:
+    yield from volume_families("tenure_server", [({"url": answer.url}, answer.volume)])
+    yield counter(
+        "tenure_server_events", "What happened at a cache server.", "event", answer.events
+    )
 
 
 def _html(answer: VolumeAnswer) -> str:

@@ -1,8 +1,7 @@
 """What a node shows at its own port: its requests, its disk, and how the other nodes seem to it.
 
-`/` is a page for people; `/v1/status` has the same as JSON, `/metrics` is for Prometheus, and
-`/healthz` for a supervisor of the process. A manager shows the whole ring, but knows nothing of
-requests: they never pass it.
+A manager shows the whole ring, but knows nothing of requests: they never pass it. What is where,
+`plain_pages` says.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,12 +10,9 @@ import msgspec
 
 from tenure.columns.node.request_timings import Timed
 from tenure.observe.metrics import Histogram, MetricFamily, Sample, gauge, gauges
-from tenure.observe.plain_pages import plain_page, plain_table
+from tenure.observe.plain_pages import page_at, plain_page, plain_table
 from tenure.protocol.topology.messages import NodeReport
 from tenure.protocol.topology.records import NodeId
-
-HTML = "text/html; charset=utf-8"
-JSON = "application/json"
 
 
 class DiskShown(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,25 +59,7 @@ class NodeShown(msgspec.Struct, frozen=True, kw_only=True):
 
 def node_page(shown: NodeShown, path: str, accept: str) -> tuple[bytes, str] | None:
     """The content at `path`, and its type; None if there is no such page."""
-    match path:
-        case "/":
-            return _html(shown).encode(), HTML
-        case "/v1/status":
-            return msgspec.json.encode(shown.status) + b"\n", JSON
-        case "/healthz":
-            return b'{"status":"up"}\n', JSON
-        case "/metrics":
-            return _metrics(shown, accept)
-        case _:
-            return None
-
-
-def _metrics(shown: NodeShown, accept: str) -> tuple[bytes, str] | None:
-    try:
-        from tenure.observe.prometheus import exposition  # noqa: PLC0415  # of an extra
-    except ImportError:
-        return None
-    return exposition(node_families(shown), accept)
+    return page_at(path, accept, lambda: _html(shown), shown.status, lambda: node_families(shown))
 
 
 def node_families(shown: NodeShown) -> Iterator[MetricFamily]:
