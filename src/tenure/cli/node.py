@@ -29,7 +29,7 @@ Flag = Annotated[bool, Parameter(negative="")]
 
 RATES = (0.001, 100_000)
 REPAIR_SECONDS = (1.0, 86_400.0)
-SLOW_MILLISECONDS = (1.0, 3_600_000.0)
+SLOW_MS = (1.0, 3_600_000.0)
 
 
 @Parameter(name="*")
@@ -126,36 +126,20 @@ def settings_of(options: NodeOptions, credentials: Credentials) -> NodeSettings:
         copy_bytes_a_second=_bytes_of("--copy-rate", options.copy_rate),
         repair_bytes_a_second=_bytes_of("--repair-rate", options.repair_rate),
         scrub_bytes_a_second=_bytes_of("--scrub-rate", options.scrub_rate),
-        repair_seconds=_repair_seconds(options.repair_every),
-        slow_seconds=_slow_seconds(options.slow_after),
+        repair_seconds=_within("--repair-every", options.repair_every, REPAIR_SECONDS, "seconds"),
+        slow_seconds=_within("--slow-after", options.slow_after, SLOW_MS, "milliseconds") / 1000,
     )
 
 
 def _bytes_of(option: str, megabytes: float) -> int:
-    lowest, highest = RATES
-    if not lowest <= megabytes <= highest:
-        raise ConfigurationError(
-            f"{option} {megabytes}: it is {lowest} to {highest} megabytes a second"
-        )
-    return round(megabytes * 1_000_000)
+    return round(1_000_000 * _within(option, megabytes, RATES, "megabytes a second"))
 
 
-def _repair_seconds(wanted: float) -> float:
-    lowest, highest = REPAIR_SECONDS
-    if not lowest <= wanted <= highest:
-        raise ConfigurationError(
-            f"--repair-every {wanted}: replicas are compared every {lowest} to {highest} seconds"
-        )
-    return wanted
-
-
-def _slow_seconds(milliseconds: float) -> float:
-    lowest, highest = SLOW_MILLISECONDS
-    if not lowest <= milliseconds <= highest:
-        raise ConfigurationError(
-            f"--slow-after {milliseconds}: it is {lowest} to {highest} milliseconds"
-        )
-    return milliseconds / 1000
+def _within(option: str, given: float, bounds: tuple[float, float], unit: str) -> float:
+    lowest, highest = bounds
+    if not lowest <= given <= highest:
+        raise ConfigurationError(f"{option} {given}: it is {lowest:g} to {highest:g} {unit}")
+    return given
 
 
 def seeds_of(listed: str, file: Path | None) -> tuple[str, ...]:
