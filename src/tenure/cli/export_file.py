@@ -68,6 +68,7 @@ class ExportFile:
         self.head: ExportLine
         self.entities = 0
         """How many there are."""
+        self._is_checked = False
 
     # --- the file as a whole ---
 
@@ -103,6 +104,7 @@ class ExportFile:
                 f"{self._path} is cut: its last line is missing, which says how many entities "
                 f"there are. Export again, or copy it again; {self.entities} are in it"
             )
+        self._is_checked = True
 
     def _check_head(self, line: ExportLine) -> None:
         if line.layout > LAYOUT:
@@ -199,7 +201,13 @@ class ExportFile:
             raise self._damaged(number, str(error)) from None
 
     def _damaged(self, number: int, why: str) -> UsageError:
-        return UsageError(f"line {number} of {self._path} is damaged: {why}. Nothing was imported")
+        said = f"line {number} of {self._path} is damaged: {why}."
+        if self._is_checked:  # and it was not then
+            return UsageError(
+                f"{said} The file was changed while it was imported, and what came before is "
+                "there: mend it, and import it again"
+            )
+        return UsageError(f"{said} Nothing was imported")
 
 
 def as_exported(line: AnyLine) -> AnyLine:

@@ -5,11 +5,14 @@ import hashlib
 import json
 import os
 import stat
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tenure.cli.export_file import ExportFile
+from tenure.errors import UsageError
 from tests.unit.cli.test_commands import to
 from tests.unit.entities.test_inspecting import rooms
 
@@ -153,6 +156,18 @@ async def test_a_file_that_is_not_whole_changes_nothing(
         await to(it.manager, "entities", "import", "rooms", str(path), code=2)
         assert says.replace("FILE", str(path)) in capsys.readouterr().err
         assert (await it.get("entities"))[1]["keys"] == []
+
+
+async def test_a_file_that_changes_while_it_is_imported_is_not_said_to_have_done_nothing(
+    tmp_path: Path,
+) -> None:
+    opened = BytesIO(GOOD)
+    file = ExportFile(opened, tmp_path / "export")
+    file.check()
+    opened.truncate(len(GOOD) - 20)
+    with pytest.raises(UsageError, match="was changed while it was imported") as refused:
+        list(file.each())
+    assert "Nothing was imported" not in str(refused.value)
 
 
 async def test_a_file_of_another_pool_is_taken_where_it_is_named(
