@@ -284,6 +284,16 @@ def test_alerts_are_rules_that_prometheus_reads() -> None:
             assert rule["expr"].count("(") == rule["expr"].count(")")
 
 
+@pytest.mark.parametrize("file", ["compose.yml", "columns.yml", "one-host.yml", "three-hosts.yml"])
+def test_each_container_is_looked_at_where_it_listens(file: str) -> None:
+    """The image looks at a manager on loopback, without TLS."""
+    for name, service in documents(file)[0]["services"].items():
+        if "build" in service:
+            command = service.get("command", "manager").split()
+            is_plain = command[0] in ("manager", "up") and "--tls-cert" not in command
+            assert is_plain is not ("healthcheck" in service), name
+
+
 def test_the_file_of_one_host_can_be_run() -> None:
     plan = PlanMaker(HostOptions(file=DEPLOY / "one-host.toml")).plan()
     assert [*plan.services] == ["documents"]
