@@ -47,6 +47,14 @@ def run(clone: Path, **said: str) -> tuple[int, str, list[str]]:
     return done.returncode, done.stderr, (clone / "made").read_text().splitlines()
 
 
+def run_with_failing(stage: str, clone: Path) -> tuple[int, str, list[str]]:
+    """The same, with a test that fails at this stage each time."""
+    (clone / ".pytest_cache/v/cache").mkdir(parents=True)
+    failed = """echo '  "t": true' >.pytest_cache/v/cache/lastfailed"""
+    program(clone / "bin/make", f'{MAKES}\nif [ "$1" = {stage} ]; then {failed}; exit 1; fi')
+    return run(clone)
+
+
 def test_it_refuses_where_the_other_etcd_is_missing(clone: Path) -> None:
     program(clone / ".ci/other-etcd", HAS_NONE)
     code, complaint, made = run(clone)
@@ -97,10 +105,7 @@ def test_what_is_known_or_was_to_be_looked_up_refuses_the_change(
 
 def test_what_fails_beside_the_others_and_alone_refuses_the_change(clone: Path) -> None:
     program(clone / ".ci/other-etcd", HAS_ANOTHER)
-    (clone / ".pytest_cache/v/cache").mkdir(parents=True)
-    failed = """echo '  "t": true' >.pytest_cache/v/cache/lastfailed"""
-    program(clone / "bin/make", f'{MAKES}\nif [ "$1" = test ]; then {failed}; exit 1; fi')
-    code, complaint, made = run(clone)
+    code, complaint, made = run_with_failing("test", clone)
     assert code != 0
     assert "UNSTEADY" in complaint
     assert made[-1] == "test WORKERS=0 ARGS=--last-failed, with the usual etcd"
@@ -109,10 +114,7 @@ def test_what_fails_beside_the_others_and_alone_refuses_the_change(clone: Path) 
 @pytest.mark.parametrize("stage", ["test-simulation", "test-failover", "bench"])
 def test_no_other_stage_is_tried_a_second_time(clone: Path, stage: str) -> None:
     program(clone / ".ci/other-etcd", HAS_ANOTHER)
-    (clone / ".pytest_cache/v/cache").mkdir(parents=True)
-    failed = """echo '  "t": true' >.pytest_cache/v/cache/lastfailed"""
-    program(clone / "bin/make", f'{MAKES}\nif [ "$1" = {stage} ]; then {failed}; exit 1; fi')
-    code, complaint, made = run(clone)
+    code, complaint, made = run_with_failing(stage, clone)
     assert code != 0
     assert "UNSTEADY" not in complaint
     assert [each.split()[0].rstrip(",") for each in made].count(stage) == 1
