@@ -104,8 +104,9 @@ class WireOwner:
         return response
 
     async def own_everything(self) -> None:
-        """Join, be planned for, and be granted the whole pool."""
-        await self.join()
+        """Join if it has not, be planned for, and be granted the whole pool."""
+        if not self.incarnation:
+            await self.join()
         await self.renew()
         while not self.leases:
             await self.hear_poke()

@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tenure.protocol.lease.messages import Hello, Standby, Sync, SyncResponse
+from tenure.protocol.lease.messages import Changes, Hello, Standby, Sync, SyncResponse
 from tenure.runtime.clock import boot_clock
 from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 from tenure.wire.versions import NEWEST, SUBPROTOCOLS
@@ -28,8 +28,10 @@ class Ear:
     def __init__(self, owner: WireOwner, lookup: aiohttp.ClientWebSocketResponse) -> None:
         self.owner = owner
         self.lookup = lookup
+        self.told: set[tuple[bytes, int]] = set()
+        """The starts and the numbers of the ranges of which the lookup was told."""
 
-    def sync(self) -> bytes:
+    def sync_again(self) -> bytes:
         seal = self.owner.seal
         return encode(
             Sync(
@@ -47,7 +49,7 @@ class Ear:
         """All that one may ask a leader, in words that it took before."""
         await self.owner.socket.send_bytes(self.owner.renewal())
         await self.owner.socket.send_bytes(encode(Hello(pool=OTHER_POOL, token=3), NEWEST))
-        await self.lookup.send_bytes(self.sync())
+        await self.lookup.send_bytes(self.sync_again())
 
     async def forget(self) -> None:
         """Take what the leader said before it was stopped. All of it is here by now."""
@@ -70,23 +72,35 @@ class Ear:
                 heard.append(decode(received.data, NEWEST))
         return heard
 
+    async def follow(self) -> None:
+        """Follow the pool, and be told all of it."""
+        first = Sync(pool=OTHER_POOL, sequence=1, journal=0, leadership=0, lsn=0, nonce=1)
+        await self.lookup.send_bytes(encode(first, NEWEST))
+        answer = decode_to_lookup(await self.lookup.receive_bytes(), NEWEST)
+        assert isinstance(answer, SyncResponse), answer
+        self.told = {(each.start, each.number) for each in answer.entries}
+
+    async def hear_all(self) -> None:
+        """Until the lookup was told of every lease, so that the leader has no more to push."""
+        while not {(each.start, each.number) for each in self.owner.leases} <= self.told:
+            changes = decode_to_lookup(await self.lookup.receive_bytes(), NEWEST)
+            assert isinstance(changes, Changes), changes
+            self.told |= {(each.start, each.number) for each in changes.entries}
+
 
 @asynccontextmanager
 async def ear_at(manager: Manager) -> AsyncIterator[Ear]:
     async with AsyncExitStack() as stack:
         owner = WireOwner(pool=OTHER_POOL)
         await stack.enter_async_context(owner.connected(manager.url))
-        await owner.own_everything()
+        await owner.join()
         session = await stack.enter_async_context(client_session())
         lookup = await session.ws_connect(f"{manager.url}/v1/lookup", protocols=SUBPROTOCOLS)
-        await lookup.send_bytes(
-            encode(
-                Sync(pool=OTHER_POOL, sequence=1, journal=0, leadership=0, lsn=0, nonce=1), NEWEST
-            )
-        )
-        answer = decode_to_lookup(await lookup.receive_bytes(), NEWEST)
-        assert isinstance(answer, SyncResponse), answer
-        yield Ear(owner, lookup)
+        ear = Ear(owner, lookup)
+        await ear.follow()
+        await owner.own_everything()
+        await ear.hear_all()
+        yield ear
 
 
 @pytest.mark.parametrize("journal", ["etcd", "sqlite"])
