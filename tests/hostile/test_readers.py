@@ -30,7 +30,6 @@ EXCUSED = {
     "manager/sign_in_api.py": OF_SERVERS,
     "manager/steering_api.py": OF_SERVERS,
     "sim/app/doors.py": "of simulated processes, which are ours",
-    "services/documents/service.py": "a method of an entity has that name",
     "services/feeds/feed_owners.py": OF_SERVERS,
     "services/feeds/service.py": OF_SERVERS,
     "services/serving.py": OF_SERVERS,

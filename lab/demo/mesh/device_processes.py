@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +23,7 @@ class DeviceProcess:
         self,
         disk: Path,
         frontends: Sequence[str],
-        hear: Callable[[Event], Awaitable[None]],
+        hear: Callable[[Event], None],
     ) -> None:
         self._disk = disk
         self._frontends = frontends
@@ -61,7 +61,7 @@ class DeviceProcess:
         assert process.stdout is not None
         async for line in process.stdout:
             if line.endswith(b"\n"):  # a killed one may have said half of it
-                await self._hear(msgspec.json.decode(line))
+                self._hear(msgspec.json.decode(line))
                 async with self._heard:
                     self._heard.notify_all()
 

@@ -49,7 +49,7 @@ class HomeDevice:
 
     async def begin(self) -> None:
         """Have a queue that tells of losses, and say what a former life may not have said."""
-        await self._clients.queues.begin(HOME, watch=HOME_RELIES_ON)
+        await watch_anew(self._clients, HOME, HOME_RELIES_ON, self._report)
         self._report("online")
         await self._say()
 
@@ -82,7 +82,7 @@ class HomeDevice:
         while True:
             entries = await reader.next(wait=POLL_SECONDS)
             if told := [each for each in entries if told_by(each)]:
-                await self._clients.queues.begin(HOME, watch=HOME_RELIES_ON)
+                await watch_anew(self._clients, HOME, HOME_RELIES_ON, self._report)
                 self._report("told", entries=told)
                 await self._say()
             if entries:
@@ -113,7 +113,8 @@ class WorkDevice:
     async def ask(self) -> None:
         """Something may have been missed: subscribe, and look where the home PC is."""
         clients, kept = self._clients, self._disk.kept
-        await clients.queues.begin(WORK, watch=HOME_RELIES_ON | {"topics": [HOME]})
+        relies_on = HOME_RELIES_ON | {"topics": [HOME]}
+        await watch_anew(clients, WORK, relies_on, self._report)
         await clients.topics.subscribe(HOME, f"queue:{WORK}")
         _, address = await read(clients.devices, HOME, ADDRESS)
         kept.address = address or kept.address
@@ -130,7 +131,7 @@ class WorkDevice:
             self._disk.save()
             self._report("took", messages=messages)
             await self._reader.acknowledge(entries[-1].number)
-        _, seen = await read(self._clients.activities, USER, HOME)
+        _, seen = await read(self._clients.activities, USER, HOME, at_owner=False)
         kept = self._disk.kept
         kept.seen = seen or kept.seen
         self._report("knows", address=kept.address, seen=kept.seen)
@@ -150,6 +151,14 @@ class WorkDevice:
             self._report("doubled", version=kept.version)
         kept.version, kept.address = said["version"], said["values"][ADDRESS]
         return True
+
+
+async def watch_anew(
+    clients: MeshClients, queue: str, keys: dict[str, list[str]], report: Report
+) -> None:
+    """Have a queue that tells of each loss after the leases that are reported."""
+    begun = await clients.queues.begin(queue, watch=keys)
+    report("asked anew", leases=begun.leases)
 
 
 async def tried(work: Callable[[], Awaitable[None]]) -> None:
@@ -180,10 +189,14 @@ async def put(
             return True
 
 
-async def read(documents: DocumentsClient, key: str, section: str) -> tuple[str, str | None]:
-    """The version of a document, and a section of it."""
+async def read(
+    documents: DocumentsClient, key: str, section: str, *, at_owner: bool = True
+) -> tuple[str, str | None]:
+    """The version of a document, and a section of it. Whoever asks because of a loss asks the
+    owner; whoever looks again soon needs no more than a copy.
+    """
     try:
-        found = await documents.read(key)
+        found = await documents.read(key, at_owner=at_owner)
     except ServiceRefusal as refused:
         if refused.status in GONE:
             return ABSENT, None

@@ -56,14 +56,14 @@ class MeshLosses:
         self._address: str | None = None
         """Where keys were that are neither lost nor served as long as they are there."""
         self._unsettled: dict[MeshKey, KeyStanding] = {}
-        self._anew: dict[tuple[MeshKey, str], KeyStanding] = {}
-        """How a key stood when a PC, told of another loss, asked for everything anew."""
+        self._watched: dict[tuple[str, str, str], int] = {}
+        """The lease from which on a PC is told of losses, by the PC, the pool and the key."""
 
     async def begin(self, victim: str) -> None:
         """This server, PC, frontend or manager is about to have trouble. A manager has every key,
         since its silence may end all leases; a frontend and a PC have none.
         """
-        self._address, self.told, self._anew = self._members.get(victim), {}, {}
+        self._address, self.told = self._members.get(victim), {}
         is_all = victim == MANAGER
         self.had = [
             it for it in RELIED_ON if is_all or (self._address and self._at(it) == self._address)
@@ -86,13 +86,20 @@ class MeshLosses:
                 pools.add("queues")
             self.told.setdefault(who, set()).update(pools)
 
-    async def note_asked_anew(self, who: str) -> None:
-        """Record that a device has asked for everything anew: earlier losses need not be told to
-        it.
+    def note_asked_anew(self, who: str, leases: Mapping[str, Mapping[str, int]]) -> None:
+        """Record that a device has begun its queue anew, which tells of losses after these leases,
+        and reads next what it relies on: earlier losses need not be told to it.
+
+        The queue says from which leases on. Its process may know of a loss before this one does, so
+        what this one knows now may be older, and would have it wait for what was told already.
         """
-        for it in self._unsettled:
-            if who in it.by and (found := await self._standing(it)):
-                self._anew[it, who] = found
+        for pool, keys in leases.items():
+            self._watched |= {(who, pool, key): number for key, number in keys.items()}
+
+    def _knows(self, who: str, it: MeshKey, now: KeyStanding) -> bool:
+        """Whether a PC was told of the loss after which a key stands so, or asked after it."""
+        watched = self._watched.get((who, it.pool, it.key))
+        return it.pool in self.told.get(who, ()) or (watched is not None and watched >= now.since)
 
     async def untold(self) -> list[str]:
         """Return the losses that some PC was not told of yet, and the keys not yet settled."""
@@ -100,12 +107,7 @@ class MeshLosses:
         for it, before in list(self._unsettled.items()):
             now = await self._standing(it)
             if now is not None and now.has_lost(before):
-                deaf = [
-                    who
-                    for who in it.by
-                    if it.pool not in self.told.get(who, ())
-                    and now.has_lost(self._anew.get((it, who), before))
-                ]
+                deaf = [who for who in it.by if not self._knows(who, it, now)]
                 found += [f"{who} was not told that {it.what} is lost" for who in deaf]
             elif now is None or self._at(it) in (None, self._address):
                 found.append(f"{it.what} is neither lost nor served")

@@ -123,7 +123,7 @@ class MeshRounds:
 
     # --- what the PCs report ---
 
-    async def _hear_home(self, event: Event) -> None:
+    def _hear_home(self, event: Event) -> None:
         match event["event"]:
             case "online":
                 self._of_home.is_online = True
@@ -133,9 +133,9 @@ class MeshRounds:
                 self.summary.republished += 1
                 self._say(f"  the home PC has found it lost, and says again: {event['address']}")
             case _:
-                await self._hear(HOME_PC, event)
+                self._hear(HOME_PC, event)
 
-    async def _hear_work(self, event: Event) -> None:
+    def _hear_work(self, event: Event) -> None:
         heard = self._of_work
         match event["event"]:
             case "online":
@@ -146,17 +146,19 @@ class MeshRounds:
             case "took":
                 heard.messages += event["messages"]
             case _:
-                await self._hear(WORK_PC, event)
+                self._hear(WORK_PC, event)
 
-    async def _hear(self, who: str, event: Event) -> None:
-        if event["event"] == "told":
-            entries = msgspec.convert(event["entries"], list[ReceivedEntry])
-            self._losses.note(who, entries)
-            await self._losses.note_asked_anew(who)
-            self._of_work.losses += who == WORK_PC
-            self._say(f"  {who} is told: {'; '.join(map(told_by, entries))}")
-        else:  # "doubled" or "overtaken"
-            self._odd.append(f"{who} reports {event}")
+    def _hear(self, who: str, event: Event) -> None:
+        match event["event"]:
+            case "told":
+                entries = msgspec.convert(event["entries"], list[ReceivedEntry])
+                self._losses.note(who, entries)
+                self._of_work.losses += who == WORK_PC
+                self._say(f"  {who} is told: {'; '.join(map(told_by, entries))}")
+            case "asked anew":
+                self._losses.note_asked_anew(who, event["leases"])
+            case _:  # "doubled" or "overtaken"
+                self._odd.append(f"{who} reports {event}")
 
     # --- rounds ---
 

@@ -10,6 +10,7 @@ import pytest
 
 from tenure.errors import ConfigurationError
 from tenure.services.catalogue import service_type
+from tenure.services.documents.client import DocumentsClient
 from tenure.services.documents.document import DOCUMENT_BYTES, SECTION_BYTES
 from tenure.services.service import ServiceSettings
 from tests.patience import until
@@ -118,3 +119,24 @@ async def test_where_documents_are_read_is_checked_before_anything_starts(
 ) -> None:
     with pytest.raises(ConfigurationError, match=why):
         service_type(name)(ServiceSettings(pool=name, managers="http://m.test", **settings))
+
+
+async def test_who_was_told_of_a_loss_can_have_the_owner_asked_though_there_is_a_copy() -> None:
+    """An owner that died with its documents cannot take copies of them back: they may be read for a
+    moment, and what is read then will be told of by nobody, because it was told already.
+    """
+    async with two() as (owner, other):
+        await owner.ask("PUT", PATH, {"sections": {"a": 0}})
+        await until_copied(other)
+        no_copy = {"Cache_Control": "max-age=0, no-cache"}
+        await other.ask("GET", PATH, **no_copy)  # finds out that this needs the owner
+        before = hits(other)
+        for path in (PATH, f"{PATH}/sections/a"):
+            found = await other.ask("GET", path, **no_copy)
+            assert (found.status, hits(other)) == (200, before)
+        async with DocumentsClient(other.url) as documents:
+            read = await documents.read("d", at_owner=True)
+            section = await documents.read_section("d", "a", at_owner=True)
+            assert (read.sections, section, hits(other)) == ({"a": 0}, 0, before)
+            await documents.read_section("d", "a")
+        assert hits(other) > before

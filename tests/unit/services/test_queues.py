@@ -205,7 +205,9 @@ async def test_losses_of_a_watched_pool_are_delivered_and_only_of_watched_keys()
             waiting = asyncio.create_task(drain(stage, reader=reader, wait=20))
             await come_to_rest()
             station = documents.service.entities.station
-            assert station.owner.check("pc") is not None
+            lease = station.owner.check("pc")
+            assert lease is not None
+            assert began.body["leases"] == {"devices": {"pc": lease.number}}
             await station.owner.close(drain=0)  # its entries are lost
             told = await waiting
             while not told.body["entries"]:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from tenure.services.client import BlockingService, Reply, ServiceClient, blocking, segment
-from tenure.services.documents.document import ABSENT, DocumentWritten
+from tenure.services.documents.document import ABSENT, NO_COPY, DocumentWritten
 
 
 class ReadDocument(msgspec.Struct):
@@ -18,21 +18,31 @@ class ReadDocument(msgspec.Struct):
 
 _read = msgspec.json.Decoder(ReadDocument).decode
 _written = msgspec.json.Decoder(DocumentWritten).decode
+AT_OWNER = {"Cache-Control": NO_COPY}
 
 
 class DocumentsClient(ServiceClient):
     """Reads and writes documents. `if_version` makes an update depend on the present version; ""
     requires that there is no document. If the version differs, ServiceRefusal has the present one
     in `version`.
+
+    Reads are answered by the process that is asked, or by the owner with `at_owner`: whoever was
+    told that the document is lost reads it there, since copies of it may go a moment later.
     """
 
-    async def read(self, key: str, *, deadline: float | None = None) -> ReadDocument:
+    async def read(
+        self, key: str, *, at_owner: bool = False, deadline: float | None = None
+    ) -> ReadDocument:
         """Read a whole document."""
-        return _read((await self.ask("GET", _path(key), deadline=deadline)).data)
+        headers = AT_OWNER if at_owner else {}
+        return _read((await self.ask("GET", _path(key), headers=headers, deadline=deadline)).data)
 
-    async def read_section(self, key: str, section: str, *, deadline: float | None = None) -> Any:  # noqa: ANN401
+    async def read_section(
+        self, key: str, section: str, *, at_owner: bool = False, deadline: float | None = None
+    ) -> Any:  # noqa: ANN401  # whatever JSON has
         """Read a section's value."""
-        reply = await self.ask("GET", _path(key, section), deadline=deadline)
+        headers = AT_OWNER if at_owner else {}
+        reply = await self.ask("GET", _path(key, section), headers=headers, deadline=deadline)
         return msgspec.json.decode(reply.data)
 
     async def write(

@@ -33,6 +33,8 @@ ABSENT: Version = ""
 """The version of a document that does not exist."""
 ANY: Version = "*"
 """Any version of a document that exists."""
+NO_COPY = "no-cache"
+"""What a reader says in Cache-Control that wants to have the owner asked."""
 
 
 PUBLISH = "publish"
@@ -115,6 +117,17 @@ class Document(ExpiringEntity[DocumentState]):
     @reading
     async def read(self) -> DocumentFound:
         """Read the whole document. Raises ServiceRefusal if there is no document."""
+        return self._found()
+
+    @reading
+    async def read_at_owner(self) -> DocumentFound:
+        """The same as its owner has it, where a loss shows first: for a moment after an owner has
+        died without a store, copies may still be read, until the next owner has loaded the key.
+        """
+        _ = self.lease  # copies have none, so this is never read on one
+        return self._found()
+
+    def _found(self) -> DocumentFound:
         self._check_there()
         state = self.state
         return DocumentFound(state.version, state.expires, state.sections)

@@ -12,8 +12,10 @@ from tenure.services.client import ID_HEADER
 from tenure.services.documents.document import (
     ANY,
     LIMITS,
+    NO_COPY,
     Condition,
     Document,
+    DocumentFound,
     DocumentWritten,
     PublishedDocument,
     no_section,
@@ -36,7 +38,10 @@ CONDITIONS: Mapping[str, str | tuple[str, str]] = {
 CHANGES = ("PUT", "DELETE")
 """The methods that change a document; a refresh changes only how long it is kept."""
 SETTLE_SECONDS = 2.0
-UNLESS = {"If-None-Match": "Answer 304 if this version is still there"}
+READ_HEADERS = {
+    "If-None-Match": "Answer 304 if this version is still there",
+    "Cache-Control": "With no-cache the owner is asked: read so after you were told of a loss",
+}
 
 
 class DocumentBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -128,17 +133,23 @@ class Documents(Service[Document]):
         DOCUMENT,
         "Read a document",
         {200: DocumentShown, 304: None},
-        headers=UNLESS,
+        headers=READ_HEADERS,
         refusals=(404, 410),
     )
     async def read(self, asked: ServiceRequest) -> ServiceAnswer:
         """All sections, as this process knows them: never older than an answer sent before."""
-        found = await self.entities[asked.key].read()
+        found = await self._found(asked)
         tag = {"ETag": f'"{found.version}"'}
         if found.version in versions_in(asked.headers, "If-None-Match"):
             return ServiceAnswer(304, None, tag)
         sections = {name: msgspec.Raw(value) for name, value in found.sections.items()}
         return ServiceAnswer(200, DocumentShown(found.version, found.expires, sections), tag)
+
+    async def _found(self, asked: ServiceRequest) -> DocumentFound:
+        document = self.entities[asked.key]
+        said = asked.headers.get("Cache-Control", "").lower().split(",")
+        at_owner = NO_COPY in map(str.strip, said)
+        return await (document.read_at_owner() if at_owner else document.read())
 
     @operation(
         "PUT",
@@ -185,11 +196,16 @@ class Documents(Service[Document]):
         return _written(await self.entities[asked.key].refresh(ttl))
 
     @operation(
-        "GET", SECTION, "Read a section", {200: Any, 304: None}, headers=UNLESS, refusals=(404, 410)
+        "GET",
+        SECTION,
+        "Read a section",
+        {200: Any, 304: None},
+        headers=READ_HEADERS,
+        refusals=(404, 410),
     )
     async def read_section(self, asked: ServiceRequest) -> ServiceAnswer:
         """The value alone; the ETag is the document's."""
-        found = await self.entities[asked.key].read()
+        found = await self._found(asked)
         value = found.sections.get(asked.path["section"])
         if value is None:
             raise no_section(asked.path["section"])

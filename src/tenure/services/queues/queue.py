@@ -86,6 +86,10 @@ class QueueShown(msgspec.Struct):
     expires: float
     watch: dict[str, tuple[str, ...]]
     is_new: bool = False
+    leases: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    """The number of the lease that each watched key was under when it was looked at last: every
+    loss after it is told.
+    """
 
 
 class Enqueued(msgspec.Struct):
@@ -200,8 +204,15 @@ class Queue(ExpiringEntity[QueueState]):
     def _shown(self, *, is_new: bool = False) -> QueueShown:
         state = self.state
         watch = {pool: tuple(it.key for it in keys) for pool, keys in state.watched.items()}
-        entries = len(state.entries)
-        return QueueShown(entries, state.last, state.acknowledged, state.expires, watch, is_new)
+        leases = {
+            pool: {it.key: it.standing.number for it in keys}
+            for pool, keys in state.watched.items()
+        }
+        return QueueShown(
+            *(len(state.entries), state.last, state.acknowledged, state.expires, watch),
+            is_new=is_new,
+            leases=leases,
+        )
 
     # --- messages ---
 

@@ -2,13 +2,14 @@
 trouble.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
 from lab.demo.mesh.live_mesh import MANAGER, SERVICES, ServiceName
-from lab.demo.mesh.mesh_devices import HOME_PC, WORK_PC
+from lab.demo.mesh.mesh_devices import HOME, HOME_PC, WORK_PC
 from lab.demo.mesh.mesh_losses import RELIED_ON, MeshLosses
 from tenure import KeyedState, Lookup, Owner
 from tenure.services.queues.client import ReceivedEntry
@@ -28,6 +29,7 @@ class Stage:
         self, cluster: InProcessCluster, lookups: dict[ServiceName, Lookup], *, is_kept: bool
     ) -> None:
         self._cluster = cluster
+        self._lookups = lookups
         members = {"first": FIRST, "second": SECOND}
         self.losses = MeshLosses(lookups, members, is_kept=is_kept)
         self.owners: list[Owner] = []
@@ -38,6 +40,12 @@ class Stage:
         await owner.__aenter__()
         await self._cluster.turn(20)
         return owner
+
+    async def lease(self, pool: ServiceName, key: str) -> int:
+        """The number of the key's lease, as far as is known."""
+        (found,) = await asyncio.wrap_future(self._lookups[pool].standings([key]))
+        assert found is not None
+        return found.number
 
 
 @asynccontextmanager
@@ -94,17 +102,37 @@ async def test_who_has_asked_anew_need_be_told_of_later_losses_only() -> None:
     """Its queue was lost as well, so no entry can come; but it has asked where the home PC is."""
     async with stage() as (there, cluster):
         losses, owner = there.losses, await there.come(FIRST, "devices")
+        before = await there.lease("devices", HOME)
         await losses.begin("first")
         cluster.crash(owner)
         second = await there.come(SECOND, "devices")
         deaf = f"{WORK_PC} was not told that the home PC's address is lost"
         losses.note(HOME_PC, [OF_DEVICES])
         assert await losses.untold() == [deaf]
-        await losses.note_asked_anew(WORK_PC)
+        losses.note_asked_anew(WORK_PC, {"devices": {HOME: before}})
+        assert await losses.untold() == [deaf], "its queue counts from before the loss"
+        losses.note_asked_anew(WORK_PC, {"devices": {HOME: await there.lease("devices", HOME)}})
         assert await losses.untold() == []
         cluster.crash(second)
         await there.come(FIRST, "devices")
         assert await losses.untold() == [deaf]
+
+
+async def test_a_queue_that_knows_of_a_loss_before_the_judge_leaves_nothing_to_tell() -> None:
+    async with stage() as (there, cluster):
+        losses, owner = there.losses, await there.come(FIRST, "devices")
+        await losses.begin("first")
+        before = await there.lease("devices", HOME)
+        for who in (HOME_PC, WORK_PC):
+            losses.note_asked_anew(who, {"devices": {HOME: before + 1}})
+        assert await losses.untold() == ["the home PC's address is neither lost nor served"]
+        cluster.crash(owner)
+        second = await there.come(SECOND, "devices")
+        assert await losses.untold() == []
+        await losses.begin("second")
+        cluster.crash(second)
+        await there.come(FIRST, "devices")
+        assert len(await losses.untold()) == 2, "of the next loss both have to be told"
 
 
 async def test_nobody_has_to_be_told_of_what_was_handed_over_or_was_never_there() -> None:
