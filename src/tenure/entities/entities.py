@@ -7,14 +7,14 @@ await rooms["attic"].last()              # here, or at its owner
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, cast
 
 from xxhash import xxh3_128_digest
 
 from tenure.base.names import shown
 from tenure.client.environment import Environment
 from tenure.client.options import BeingAnOwner, MemberPlace, check_known
+from tenure.entities.entered_place import EnteredPlace
 from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.entity_readers import EntityReaders
@@ -25,7 +25,6 @@ from tenure.entities.socket_offer import TakenSocket
 from tenure.entities.station import Station
 from tenure.errors import ClosedError, ConfigurationError, UsageError
 from tenure.protocol.lease.reports import TierReport
-from tenure.runtime.loops import LoopThread
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -49,7 +48,7 @@ class EntitiesOptions(MemberPlace, BeingAnOwner, total=False):
     stale_after: float | None
 
 
-class Entities(Generic[E]):
+class Entities(EnteredPlace[Station], Generic[E]):
     """The entities of `pool`, one instance of the class for each key, at the key's owner.
 
     `entities[key]` has the type of an instance: call its methods, whichever process owns the key.
@@ -71,6 +70,8 @@ class Entities(Generic[E]):
     plain functions, and run in threads. Raises ConfigurationError for what cannot be used.
     """
 
+    what = "these Entities"
+
     def __init__(
         self,
         entity: type[E],
@@ -82,6 +83,7 @@ class Entities(Generic[E]):
         **options: Unpack[EntitiesOptions],
     ) -> None:
         check_known(options, EntitiesOptions, "Entities")
+        super().__init__()
         self._kind = EntityKind(entity)
         ours: dict[str, Any] = {}
         of_owner: dict[str, Any] = {"watchdog": WATCHDOG_SECONDS}
@@ -96,9 +98,6 @@ class Entities(Generic[E]):
             **ours,
         )
         self._stub = stub_type(self._kind)
-        self._station: Station | None = None
-        self._stack: AsyncExitStack | None = None
-        self._thread: LoopThread | None = None
 
     # --- calls ---
 
@@ -120,8 +119,9 @@ class Entities(Generic[E]):
 
     def readers(self) -> EntityReaders[E]:
         """The same entities, for a process that owns none of them: `async with rooms.readers() as
-        readers: await readers["attic"].last()`. It runs readings on copies, and calls owners for
-        everything else. Raises ConfigurationError unless these have reads="everywhere".
+        readers: await readers["attic"].last()`, or with `with` and without `await`. It runs
+        readings on copies, and calls owners for everything else. Raises ConfigurationError unless
+        these have reads="everywhere".
         """
         if self._settings.reads != "everywhere":
             raise ConfigurationError(
@@ -139,7 +139,7 @@ class Entities(Generic[E]):
     ) -> Any:  # noqa: ANN401
         station = self.station_here
         method = self._kind.method(name)
-        if not (method.is_coroutine or self._settings.in_threads):
+        if not (method.is_coroutine or self.in_threads):
             raise UsageError(
                 f"{method.label} is not a coroutine function, and would block the event loop: use "
                 f"`async def {name}`. In threads, with `with Entities(...)`, it may be a plain one"
@@ -157,12 +157,9 @@ class Entities(Generic[E]):
         named: dict[str, Any],
     ) -> Any:  # noqa: ANN401
         """Make the call, here or in the thread of these Entities. For stubs."""
-        if self._thread is None or self._thread.is_current:
-            call: Any = self._call(key, name, id_, arguments, named)
-            call.__qualname__ = f"{self._kind.name}.{name}"  # Python says it of a forgotten await
-            return call
-        _ = self.station
-        return self._thread.run(self._call(key, name, id_, arguments, named))
+        call: Any = self._call(key, name, id_, arguments, named)
+        call.__qualname__ = f"{self._kind.name}.{name}"  # Python says it of a forgotten await
+        return self.in_its_loop(call)
 
     def no_method(self, name: str) -> UsageError:
         """The error of a call to what the class does not have."""
@@ -175,17 +172,14 @@ class Entities(Generic[E]):
     @property
     def station(self) -> Station:
         """The station that is entered. Raises ClosedError if none is entered."""
-        if self._station is None:
-            raise ClosedError(
-                "these Entities are not entered: pass their lifespan to the application, as in "
-                "FastAPI(lifespan=rooms.lifespan), or use `async with rooms`"
-            )
-        return self._station
+        if self._place is None:
+            raise self.not_entered()
+        return self._place
 
     @property
     def station_here(self) -> Station:
         """The same, for the event loop in which it was entered. Raises UsageError in another."""
-        station = self._station or self.station
+        station = self.station
         if asyncio.get_running_loop() is not station.loop:
             raise UsageError(
                 "these Entities were entered in another event loop, and must be called there, as "
@@ -197,13 +191,13 @@ class Entities(Generic[E]):
         """Close all WebSockets of this process with 1012, which asks their clients to connect
         again. Call it before you end a server that waits for its connections.
         """
-        if self._station is not None:
-            self._station.edge.close_all()
+        if self._place is not None:
+            self._place.edge.close_all()
 
     @property
     def name(self) -> str:
         """The name of its owner; empty before it is entered."""
-        return "" if self._station is None else self._station.owner.name
+        return "" if self._place is None else self._place.owner.name
 
     @property
     def pool(self) -> str:
@@ -212,24 +206,26 @@ class Entities(Generic[E]):
 
     def stats(self) -> dict[str, int]:
         """See `Owner.stats`."""
-        return {} if self._station is None else self._station.owner.stats()
+        return {} if self._place is None else self._place.owner.stats()
 
     def tiers(self) -> TierReport:
         """The report about its entities that the managers were told last."""
-        return TierReport() if self._station is None else self._station.owner.tiers()
+        return TierReport() if self._place is None else self._place.owner.tiers()
 
     def __repr__(self) -> str:
-        state = "not entered" if self._station is None else repr(self._station.owner)
+        state = "not entered" if self._place is None else repr(self._place.owner)
         return f"<Entities of {self._kind.name} in pool {self._settings.pool!r}: {state}>"
 
     # --- living ---
 
-    @asynccontextmanager
-    async def lifespan(self, app: object) -> AsyncIterator[None]:
-        """The lifespan of an ASGI application: `FastAPI(lifespan=rooms.lifespan)`."""
-        del app
-        async with self:
-            yield
+    def _make_place(self) -> Station:
+        return Station(self._kind, self._settings)
+
+    def not_entered(self) -> ClosedError:
+        return ClosedError(
+            "these Entities are not entered: pass their lifespan to the application, as in "
+            "FastAPI(lifespan=rooms.lifespan), or use `async with rooms`"
+        )
 
     async def cleanup_ctx(self, app: "web.Application") -> AsyncIterator[None]:
         """The same for aiohttp's servers: `app.cleanup_ctx.append(rooms.cleanup_ctx)`. WebSockets
@@ -242,53 +238,6 @@ class Entities(Generic[E]):
         app.on_shutdown.append(on_shutdown)
         async with self:
             yield
-
-    async def __aenter__(self) -> Self:
-        self._begin()
-        self._thread, self._settings.in_threads = None, False
-        await self._enter()
-        return self
-
-    def _begin(self) -> None:
-        if self._stack is not None:
-            raise UsageError("these Entities are entered already")
-        self._stack = AsyncExitStack()
-
-    async def _enter(self) -> None:
-        assert self._stack is not None
-        try:
-            station = Station(self._kind, self._settings)
-            await self._stack.enter_async_context(station.running())
-        except BaseException:
-            self._stack = None
-            raise
-        self._station = station
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._stack is not None
-        try:
-            await self._stack.aclose()
-        finally:
-            self._station = self._stack = None
-
-    def __enter__(self) -> Self:
-        self._begin()
-        thread = self._thread = LoopThread("tenure entities")
-        self._settings.in_threads = True
-        thread.start()
-        try:
-            thread.run(self._enter())
-        except BaseException:
-            thread.end()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._thread is not None
-        try:
-            self._thread.run(self.__aexit__(None, None, None))
-        finally:
-            self._thread.end()
 
 
 class RepeatableCalls(Generic[E]):

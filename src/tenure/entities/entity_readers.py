@@ -7,10 +7,11 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any, Generic, NoReturn, Self, TypeVar, cast
+from typing import Any, Generic, NoReturn, TypeVar, cast
 
 from tenure.entities.caller import in_turn
 from tenure.entities.copies_here import CopiesHere
+from tenure.entities.entered_place import EnteredPlace
 from tenure.entities.entity import Entity
 from tenure.entities.entity_kind import EntityKind
 from tenure.entities.far_caller import FarCaller
@@ -25,17 +26,18 @@ from tenure.transport.links import Links
 E = TypeVar("E", bound=Entity[Any])
 
 
-class EntityReaders(Generic[E]):
+class EntityReaders(EnteredPlace["ReadersPlace"], Generic[E]):
     """The entities of a pool, for a process that only calls them: see `Entities.readers`."""
+
+    what = "these readers"
 
     def __init__(
         self, kind: EntityKind, settings: EntitySettings, stub: Callable[..., Any]
     ) -> None:
+        super().__init__()
         self._kind = kind
         self._settings = settings
         self._stub = stub
-        self._place: ReadersPlace | None = None
-        self._stack: AsyncExitStack | None = None
 
     def __getitem__(self, key: str | int) -> E:
         """The entity of `key`, to be called."""
@@ -45,19 +47,29 @@ class EntityReaders(Generic[E]):
         self, key: str | int, name: str, id_: bytes, taken: tuple[Any, ...], named: dict[str, Any]
     ) -> Any:  # noqa: ANN401  # whatever the method returns
         if self._place is None:
-            raise ClosedError("these readers are not entered: use `async with rooms.readers()`")
+            raise self.not_entered()
         here = CallHere(self._kind.method(name), taken, named)
         call = EntityCall(key, id_, name, b"")
         # The same process may have entered entities of this pool or another, whose methods use it.
-        return await in_turn(self._settings.pool, call, partial(self._place.answer, call, here))
+        return await in_turn(
+            self._settings.pool, call, partial(self._answer, self._place, call, here)
+        )
+
+    async def _answer(self, place: "ReadersPlace", call: EntityCall, here: CallHere) -> Any:  # noqa: ANN401  # as above
+        method = here.method
+        may_read = method.is_reading and (method.is_coroutine or self.in_threads)
+        if may_read and await place.copies.read(call, here) is not None:
+            return here.value
+        call.data = here.encoded()
+        return method.arrived(await place.caller.ask(call))
 
     def called(
         self, key: str | int, name: str, id_: bytes, taken: tuple[Any, ...], named: dict[str, Any]
     ) -> Any:  # noqa: ANN401
-        """Make the call. For stubs."""
+        """Make the call, here or in the thread of these readers. For stubs."""
         call: Any = self._call(key, name, id_, taken, named)
         call.__qualname__ = f"{self._kind.name}.{name}"  # Python says it of a forgotten await
-        return call
+        return self.in_its_loop(call)
 
     def no_method(self, name: str) -> UsageError:
         """The error of a call to what the class does not have."""
@@ -71,29 +83,11 @@ class EntityReaders(Generic[E]):
             "let a gateway hold them"
         )
 
-    @asynccontextmanager
-    async def lifespan(self, _app: object) -> AsyncIterator[None]:
-        """The lifespan of an ASGI application."""
-        async with self:
-            yield
+    def _make_place(self) -> "ReadersPlace":
+        return ReadersPlace(self._kind, self._settings)
 
-    async def __aenter__(self) -> Self:
-        if self._stack is not None:
-            raise UsageError("these readers are entered already")
-        stack = self._stack = AsyncExitStack()
-        try:
-            place = ReadersPlace(self._kind, self._settings)
-            await stack.enter_async_context(place.running())
-        except BaseException:
-            self._stack = None
-            raise
-        self._place = place
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._stack is not None
-        stack, self._stack, self._place = self._stack, None, None
-        await stack.aclose()
+    def not_entered(self) -> ClosedError:
+        return ClosedError("these readers are not entered: use `async with rooms.readers()`")
 
     def __repr__(self) -> str:
         state = "not entered" if self._place is None else "entered"
@@ -126,15 +120,6 @@ class ReadersPlace:
                 settings.environment.random(),
             )
             yield
-
-    async def answer(self, call: EntityCall, here: CallHere) -> Any:  # noqa: ANN401  # as above
-        """What the method returns, here or at the owner."""
-        method = here.method
-        may_read = method.is_reading and method.is_coroutine
-        if may_read and await self.copies.read(call, here) is not None:
-            return here.value
-        call.data = here.encoded()
-        return method.arrived(await self.caller.ask(call))
 
 
 async def _serve(call: EntityCall) -> GatedAnswer:

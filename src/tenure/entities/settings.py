@@ -74,8 +74,6 @@ class EntitySettings:
     on_loss: OnRanges | None = None
     environment_given: Environment | None
     of_owner: Mapping[str, Any]
-    in_threads: bool = False
-    """Whether `def` methods are called, each in a thread."""
     make_store: MakeStore | None = None
     longest_pause: float = LONGEST_PAUSE
     """The most seconds between two attempts of a call while the table does not change."""

@@ -8,7 +8,8 @@ from threading import Event
 import msgspec
 import pytest
 
-from tenure import Entities, Entity, UsageError, reading
+from tenure import ClosedError, Entities, Entity, UsageError, reading
+from tenure.entities.entity_readers import EntityReaders
 from tenure.testing.clock import come_to_rest
 from tests.unit.entities.stage import on_stage
 from tests.unit.manager.serving import serving
@@ -124,7 +125,7 @@ async def test_a_turn_in_a_thread_lasts_as_long_as_the_thread_however_often_canc
     go_on.clear()
     async with on_stage(1, kind=Counter) as stage:
         (entered,) = stage.members
-        entered._settings.in_threads = True
+        entered.in_threads = True
         standing = asyncio.create_task(entered["hits"].stand())
         await asyncio.to_thread(inside.wait)
         for _ in range(2):
@@ -157,3 +158,59 @@ async def test_another_event_loop_is_refused() -> None:
         (entered,) = stage.members
         await asyncio.to_thread(elsewhere)
         assert await entered["hits"].added() == 0
+
+
+class Board(Entity[Hits]):
+    def add(self) -> int:
+        self.state.count += 1
+        return self.state.count
+
+    @reading
+    def count(self) -> int:
+        return self.state.count
+
+    @reading
+    async def counted(self) -> int:
+        return self.state.count
+
+    @reading
+    def fail(self) -> int:
+        raise ValueError("on purpose")
+
+
+def read_everywhere(url: str) -> None:
+    with Entities(Board, "boards", url, reads="everywhere", deadline=5.0) as owner:
+        readers = Entities(Board, "boards", url, reads="everywhere", deadline=5.0).readers()
+        with readers as boards:
+            assert boards["a"].add() == 1
+            until_here = time.monotonic() + 30
+            while not hits_of(boards):
+                assert boards["a"].count() == 1
+                assert time.monotonic() < until_here, "no copy is read in this process"
+            with ThreadPoolExecutor(8) as threads:
+                before = hits_of(boards)
+                assert {*threads.map(lambda _: boards["a"].count(), range(40))} == {1}
+                assert hits_of(boards) == before + 40
+            there: object = boards["a"].counted()
+            assert there == 1
+            assert owner["a"].add() == 2
+            assert boards["a"].count() == 2
+            with pytest.raises(ValueError, match="on purpose"):
+                boards["a"].fail()
+            with pytest.raises(UsageError, match="these readers are entered already"):
+                readers.__enter__()
+        with pytest.raises(ClosedError, match="these readers are not entered"):
+            boards["a"].count()
+        with readers as again:
+            assert again["a"].count() == 2
+
+
+def hits_of(readers: EntityReaders[Board]) -> int:
+    assert readers._place is not None
+    return readers._place.copies.hits
+
+
+@pytest.mark.asyncio
+async def test_readers_of_a_program_without_an_event_loop_read_in_threads() -> None:
+    async with serving() as manager, asyncio.timeout(60):
+        await asyncio.to_thread(read_everywhere, manager.service.url)
