@@ -3,12 +3,17 @@
 An entity that fits into one commit is put there by one. A larger one comes part by part, and its
 state says until the last that it is arriving. The first part always begins anew, and any other is
 taken only after the one before it, so two imports of one file do no harm to each other.
+
+If a part is refused, what has arrived goes, since no part will follow. What was there before comes
+back if its owner still knows it. It does not if the entity has moved since, or had collections in a
+store: then nothing is there.
 """
 
 import asyncio
 import secrets
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from tenure.base.instants import in_seconds
 from tenure.entities.arriving_state import arriving, arriving_state
@@ -18,13 +23,14 @@ from tenure.entities.methods import NOTHING
 from tenure.entities.state_codec import STATE_BYTES
 from tenure.entities.turn_items import KeptItems, TurnItems, check_room
 from tenure.entities.turns import IMPORT, EntityHost
-from tenure.errors import OutcomeUnknown, StoreFailed
+from tenure.errors import OutcomeUnknown, StoreFailed, ValueTypeError
 from tenure.protocol.entity.copying import PERMIT_SECONDS, PutDone, PutEntity
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.export_lines import EntityDigest, read_entity_lines
 from tenure.protocol.entity.inspection import WORDS_CHARACTERS, NotSeen
 from tenure.runtime.clock import Clock
 
+T = TypeVar("T")
 NONCE_BYTES = 16
 ANSWER_SECONDS = 6.0
 """How long an answer takes at most: a manager waits a little longer."""
@@ -33,6 +39,8 @@ REMEMBERED_SECONDS = 30.0
 AGAIN = "ask again in a moment"
 PutName: TypeAlias = tuple[str | int, bytes, int, bytes]
 """Of what a request is a repetition: the key, the digest, the part, and what may be replaced."""
+MOST_BEFORE = 16
+"""Of how many arriving entities the owner knows what was there: each may have a mebibyte."""
 
 
 class EntityImport:
@@ -44,6 +52,8 @@ class EntityImport:
         self._lines = LinesOfKept(host.kind)
         self._tasks: dict[PutName, asyncio.Task[PutDone | NotSeen]] = {}
         self._nonce = secrets.token_bytes(NONCE_BYTES)
+        self._before: dict[str | int, Envelope] = {}
+        """What was there of entities that are arriving, the one that began first at the front."""
 
     async def put(self, asked: PutEntity) -> PutDone | NotSeen:
         """Put some lines in. Raises what has ended the turn."""
@@ -81,22 +91,49 @@ class EntityImport:
             if asked.is_last is (given.state is None):
                 raise ValueError("the line of the entity comes with the last part, and only there")
         except UNFIT as error:
-            why = f"the lines cannot be kept: {error}"[:WORDS_CHARACTERS]
-            return NotSeen(why=why, way_out="mend the lines, or the class")
-        done: list[PutDone] = []
+            return await self._refused(asked, error)
+        try:
+            return await self._operated(asked.key, partial(self._put, asked=asked, given=given))
+        except ValueTypeError as error:
+            return await self._refused(asked, error)
+
+    async def _operated(
+        self, key: str | int, work: Callable[[EntityTurn], Awaitable[T]]
+    ) -> T | NotSeen:
+        done: list[T] = []
 
         async def body(turn: EntityTurn) -> bytes:
-            done.append(await self._put(turn, asked, given))
+            done.append(await work(turn))
             return NOTHING
 
         try:
-            await self._host.operate(asked.key, IMPORT, body)
+            await self._host.operate(key, IMPORT, body)
         except (StoreFailed, OutcomeUnknown) as error:  # whoever asks again is told what is there
             why = str(error)[:WORDS_CHARACTERS]
             return NotSeen(why=why, way_out=AGAIN, may_repeat=True)
         return done[0]
 
-    async def _put(self, turn: EntityTurn, asked: PutEntity, given: GivenLines) -> PutDone:
+    async def _refused(self, asked: PutEntity, error: Exception) -> NotSeen:
+        """Let what has arrived go: a half that nobody can read would be there until the import is
+        repeated.
+        """
+        left = await self._operated(asked.key, partial(self._take_back, asked=asked))
+        if isinstance(left, NotSeen):
+            return left
+        why = f"{left}the lines cannot be kept: {error}"[:WORDS_CHARACTERS]
+        return NotSeen(why=why, way_out="mend the lines, or the class")
+
+    async def _take_back(self, turn: EntityTurn, *, asked: PutEntity) -> str:
+        half = arriving(self._host.kept(turn.live).state)
+        arrived = (half.digest, half.parts) if half is not None else None
+        if arrived != (asked.digest, asked.part) or not self._counts(asked.permit):
+            return ""  # it has not begun, or another import goes on with it
+        before = self._before.pop(asked.key, None)
+        await self._host.gate.replace(turn, before or Envelope())
+        there = "nothing is there now" if before is None else "what was there is there again"
+        return f"{there}; "
+
+    async def _put(self, turn: EntityTurn, *, asked: PutEntity, given: GivenLines) -> PutDone:
         if not self._counts(asked.permit):
             return self._done("stale")
         kept = self._host.kept(turn.live)
@@ -111,12 +148,24 @@ class EntityImport:
             parts = half.parts if half is not None and half.digest == asked.digest else 0
             if asked.part != parts:  # it was put before, or is to be begun again
                 return self._done("part", parts=parts)
-        elif kept.collections:  # one commit cannot take the place of their items
-            self._check_room(asked.key, given)
-            state = arriving_state(asked.digest, 0)
-            await self._host.gate.put(turn, state, in_place=True)
+        else:
+            if half is None:
+                self._remember(asked.key, kept)
+            if kept.collections:  # one commit cannot take the place of their items
+                self._check_room(asked.key, given)
+                state = arriving_state(asked.digest, 0)
+                await self._host.gate.replace(turn, Envelope(state=state))
         await self._add(turn, asked, given)
+        if asked.is_last:
+            self._before.pop(asked.key, None)
         return self._done("put" if asked.is_last else "part", parts=asked.part + 1)
+
+    def _remember(self, key: str | int, kept: Envelope) -> None:
+        self._before.pop(key, None)
+        if self._host.gate.store is None or not kept.collections:
+            self._before[key] = kept
+        while len(self._before) > MOST_BEFORE:
+            del self._before[next(iter(self._before))]
 
     def _check_room(self, key: str | int, given: GivenLines) -> None:
         """Raise ValueTypeError while what is there is still there."""

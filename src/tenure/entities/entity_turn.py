@@ -115,7 +115,7 @@ class EntityTurn:
         self._items: TurnItems | None = None
         self.is_touched = False
         """Whether the state was read, and may have been changed."""
-        self.at_end: Literal["keep", "forget", "replace"] = "keep"
+        self.at_end: Literal["keep", "forget"] | Envelope = "keep"
         """What becomes of the key when the turn ends."""
         self.pending: TurnChanges | None = None
         """The changes to keep besides the state."""

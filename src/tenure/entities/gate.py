@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext
 from typing import Any, TypeAlias
 
+from msgspec import structs
+
 from tenure.client.lease import Lease
 from tenure.entities.copies_given import CopiesGiven
 from tenure.entities.entity_turn import EntityTurn
@@ -116,25 +118,30 @@ class EntityGate:
             finally:
                 live.end_change()
 
-    async def put(self, turn: EntityTurn, state: bytes, *, in_place: bool = False) -> None:
+    async def put(self, turn: EntityTurn, state: bytes) -> None:
         """Keep this state, which the class need not know, with the other changes of a turn of an
-        operator; `in_place` of all that was kept but the sockets. The next call begins with it.
+        operator. The next call begins with it.
         """
-        if in_place:
-            turn.at_end = "replace"
         try:
             async with turn.saving:
                 await self._keep_state(turn, None, state)
         finally:
-            turn.at_end = "keep"
             turn.live.drop()
+
+    async def replace(self, turn: EntityTurn, by: Envelope) -> None:
+        """Keep this in place of all that was kept but the sockets, in a turn of an operator."""
+        turn.at_end = by
+        try:
+            await self.put(turn, by.state)
+        finally:
+            turn.at_end = "keep"
 
     async def _hold(self, turn: EntityTurn, answer: bytes | None, state: bytes) -> None:
         if turn.at_end == "forget" and answer is not None:
             await self._forget(turn)
             return
-        if turn.at_end == "replace":
-            await self._replace(turn, state)
+        if isinstance(turn.at_end, Envelope):
+            await self._replace(turn, turn.at_end)
             return
         live, before, changes = turn.live, turn.live.envelope, turn.pending
         is_changed = bool(changes) or state != before.state
@@ -199,14 +206,16 @@ class EntityGate:
         live.state = UNREAD
         self.arm(live.key, None)
 
-    async def _replace(self, turn: EntityTurn, state: bytes) -> None:
+    async def _replace(self, turn: EntityTurn, by: Envelope) -> None:
         live, lease = turn.live, turn.lease
-        new = Envelope(lease.number, lease.journal, state, sockets=live.envelope.sockets)
+        new = structs.replace(
+            by, number=lease.number, journal=lease.journal, step=0, sockets=live.envelope.sockets
+        )
         if self.store is not None:
             new = await self._save(self.store, turn, new)
         self._put(turn, new)
         live.state = UNREAD
-        self.arm(live.key, None)
+        self.arm(live.key, new.next_alarm())
 
     def _put(self, turn: EntityTurn, new: Envelope) -> None:
         live = turn.live

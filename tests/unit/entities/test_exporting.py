@@ -15,7 +15,7 @@ from tenure.entities.entity_export import EntityExport
 from tenure.entities.entity_import import EntityImport
 from tenure.entities.entity_turn import MOST_ALARMS
 from tenure.entities.plain_values import from_json, same_spelling, to_json
-from tenure.errors import NewerState, StoreAway, ValueTypeError
+from tenure.errors import NewerState, StoreAway
 from tenure.protocol.entity.copying import CopiedLines, CopyEntity, PutDone, PutEntity
 from tenure.protocol.entity.export_lines import EntityDigest, read_entity_lines
 from tenure.protocol.entity.inspection import NotSeen
@@ -102,6 +102,19 @@ async def test_what_goes_out_of_any_store_comes_in_as_it_was(
         await to(it.manager, "entities", "import", "rooms", str(file))
         assert await halls["large"].everything() == before
         assert sorted(map(str, await exported(it, again))) == sorted(map(str, out))
+
+
+async def test_a_call_that_is_repeated_after_an_import_is_done_once(tmp_path: Path) -> None:
+    """Its client got no answer before the pool moved to other machines, and asks there again."""
+    file = tmp_path / "rooms.jsonl"
+    async with rooms(f"sqlite:{tmp_path / 'one'}") as it:
+        assert await it.rooms.once("order 7")["attic"].say("hello") == 1
+        await exported(it, file)
+    async with rooms(f"sqlite:{tmp_path / 'other'}") as it:
+        await to(it.manager, "entities", "import", "rooms", str(file))
+        assert await it.rooms.once("order 7")["attic"].say("hello") == 1
+        assert await it.rooms["attic"].value() == 1
+        assert await it.rooms.once("order 8")["attic"].say("hello") == 2
 
 
 @pytest.mark.parametrize(
@@ -258,9 +271,48 @@ async def test_what_cannot_be_kept_takes_the_place_of_nothing() -> None:
         permit = (await taken(taking, put_of(large, kind="Hall"))).permit
         other = await taken(taking, put_of(large, kind="Hall", permit=permit))
         assert other.outcome == "differs"
-        with pytest.raises(ValueTypeError, match="without a store"):
-            await taking.put(put_of(large, kind="Hall", permit=permit, replaces=other.there))
+        refused = await taking.put(put_of(large, kind="Hall", permit=permit, replaces=other.there))
+        assert isinstance(refused, NotSeen)
+        assert "without a store" in refused.why
         assert await halls["attic"].everything() == before
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+async def test_what_was_there_comes_back_if_a_later_part_is_refused(
+    is_stored: bool, tmp_path: Path
+) -> None:
+    """Collections in a store are gone by then, so nothing is there; the state alone comes back."""
+    note = {"line": "item", "at": 1, "added": 1.0, "value": {"text": "new"}}
+    part = lines_of_hall({"line": "collection", "name": "notes", "last": 1}, note)
+    part = part.partition(b"\n")[2]  # the line of the entity comes with the last part
+    unfit = lines_of_hall({"line": "collection", "name": "notes", "last": 1}, note | {"value": 3})
+    of_all: dict[str, Any] = {"kind": "Hall", "digest": b"digest"}
+    async with rooms(f"sqlite:{tmp_path / 'halls'}" if is_stored else None, kind=Hall) as it:
+        halls: Any = it.rooms
+        await halls["attic"].fill(2)
+        before = await halls["attic"].everything()
+        taking = EntityImport(it.rooms.station.host, it.rooms.station._settings.environment.clock)
+        of_all["permit"] = (await taken(taking, put_of(part, is_last=False, **of_all))).permit
+        there = (await taken(taking, put_of(part, is_last=False, **of_all))).there
+        first = put_of(part, is_last=False, replaces=there, **of_all)
+        for _ in range(2):  # whoever begins it again finds what was there before the first time
+            taking._tasks.clear()
+            assert (await taken(taking, first)).parts == 1
+        with pytest.raises(NewerState, match="is being imported"):
+            await halls["attic"].everything()
+        late = put_of(unfit, part=2, **of_all)
+        assert isinstance(await taking.put(late), NotSeen)
+        with pytest.raises(NewerState, match="is being imported"):
+            await halls["attic"].everything()
+        refused = await taking.put(put_of(unfit, part=1, **of_all))
+        assert isinstance(refused, NotSeen)
+        if not is_stored:
+            assert refused.why.startswith("what was there is there again; the lines cannot be kept")
+            assert await halls["attic"].everything() == before
+            assert (await it.get("entity?key=attic"))[1]["alarms"]
+        else:
+            assert refused.why.startswith("nothing is there now; the lines cannot be kept")
+            assert await halls["attic"].everything() == (Things(), 0, {}, [])
 
 
 async def test_an_entity_has_no_more_alarms_than_it_could_set() -> None:
