@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from cyclopts import Parameter
 
+from tenure.base.file_urls import path_in
 from tenure.base.names import shown_url
 from tenure.cli.waiting import WaitingLine
 from tenure.columns.backends.embedded import EmbeddedBackend
@@ -54,7 +55,7 @@ def path_of_url(url: str) -> Path:
             f"{shown_url(url)} is not a store in a directory: name rocksdb:PATH. Cassandra is "
             "looked after with its own tools, such as nodetool"
         )
-    return Path(rest).expanduser()
+    return Path(path_in(url)).expanduser()
 
 
 @asynccontextmanager

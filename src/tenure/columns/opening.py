@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tenure.base.file_urls import path_in
 from tenure.base.names import shown, shown_url
 from tenure.client.manager_url import check_plain, checked
 from tenure.columns.backends.cluster import STORE_ROLE, ClusterBackend
@@ -114,7 +115,7 @@ def _backend(
     if scheme == "rocksdb" and rest and "\0" not in rest:
         _check_absent("cassandra:HOST,HOST/KEYSPACE", create=create, fence=fence, driver=driver)
         where = None if log is None else Path(log).expanduser()
-        make = partial(RocksEngine.open, Path(rest).expanduser(), where, options)
+        make = partial(RocksEngine.open, Path(path_in(url)).expanduser(), where, options)
         return EmbeddedBackend(make, tables, sync)
     _check_absent("rocksdb:PATH", log=log, options=options)
     if scheme == "cassandra":

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tenure.base.file_urls import path_in
 from tenure.base.names import shown_url
 from tenure.errors import ConfigurationError
 from tenure.journals.contract import FATAL, Journal, Restorable, Tail, WholeLog
@@ -41,7 +42,7 @@ def open_journal(url: str, codec: JournalCodec[R, S]) -> Journal[R, S]:
     if url == "memory":
         return MemoryJournal(codec)
     if scheme == "sqlite" and rest and "\0" not in rest:
-        return SqliteJournal.open(Path(rest), codec)
+        return SqliteJournal.open(Path(path_in(url)), codec)
     if scheme == "etcd":
         return EtcdJournal.open(url, codec)
     raise _unknown(url)
@@ -62,7 +63,7 @@ def open_copy(url: str, codec: JournalCodec[R, S]) -> Restorable[R, S]:
         return EtcdJournal.open(url, codec, makes=False)
     if scheme != "sqlite" or not rest or "\0" in rest:
         raise _unknown(url)
-    path = Path(rest)
+    path = Path(path_in(url))
     if not path.expanduser().exists():
         raise ConfigurationError(
             f"there is no file {path.expanduser()} to restore: put the copy of the journal there "

@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol, TypeAlias
 
+from tenure.base.file_urls import path_in
 from tenure.base.keys import PoolKind
 from tenure.base.names import shown_url
 from tenure.base.ranges import KeyRange
@@ -140,6 +141,6 @@ def _maker(url: str, state: str | None) -> Callable[[str, PoolKind], EntityStore
         from tenure.fencing.databases import SqliteDatabase  # noqa: PLC0415  # as above
         from tenure.stores.sql_store import SqlEntityStore  # noqa: PLC0415  # as above
 
-        sqlite = SqliteDatabase(rest)
+        sqlite = SqliteDatabase(path_in(url))
         return lambda pool, kind: SqlEntityStore(sqlite, pool, kind, state)
     raise ConfigurationError(f"store is {KINDS}, not {shown_url(url)}")
