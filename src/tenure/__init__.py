@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tenure.client.collector import MetricsCollector
     from tenure.client.hand_off.handler import Granted, HandOffHandler
     from tenure.client.hand_off.keyed_state import KeyedState
+    from tenure.client.hand_off.state_fields import was
     from tenure.client.lease import Lease
     from tenure.client.lookup import Lookup
     from tenure.client.owner import Owner
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from tenure.entities.mapping import Mapping
     from tenure.entities.methods import reading
     from tenure.entities.series import Series
-    from tenure.entities.state_fields import was
     from tenure.entities.state_versions import upgrade
     from tenure.errors import (
         Busy,
@@ -179,7 +179,7 @@ _WHERE = {
     "Watch": "tenure.client.watching",
     "WriteUnknown": "tenure.errors",
     "upgrade": "tenure.entities.state_versions",
-    "was": "tenure.entities.state_fields",
+    "was": "tenure.client.hand_off.state_fields",
     "blocking_quorum": "tenure.routing.derived_keys",
     "derived_keys": "tenure.routing.derived_keys",
     "open_store": "tenure.columns.opening",

@@ -8,10 +8,10 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 
 from tenure.base.names import shown, wrong_with_text
+from tenure.client.hand_off.state_fields import fields_of
 from tenure.entities.entity import Entity, Socket
 from tenure.entities.methods import EntityMethod, methods_of
 from tenure.entities.state_codec import StateCodec
-from tenure.entities.state_fields import fields_of
 from tenure.entities.state_versions import Upgrade, checked_version
 from tenure.errors import ConfigurationError, UsageError
 

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from tenure.base.names import shown
+from tenure.client.hand_off.state_fields import is_pydantic
 from tenure.entities.state_codec import pydantic_codec
-from tenure.entities.state_fields import is_pydantic
 from tenure.errors import ConfigurationError, ValueTypeError
 
 ITEM_BYTES = 1 << 16

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
+from tenure.client.hand_off.unknown_fields import UnknownFields
 from tenure.client.lease import Lease
 from tenure.entities.state_codec import StateCodec
-from tenure.entities.unknown_fields import UnknownFields
 from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import EntityCall, KeyLine

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from tenure.entities.state_fields import fields_of, is_pydantic, is_strict
+from tenure.client.hand_off.state_fields import fields_of, is_pydantic, is_strict
+from tenure.client.hand_off.unknown_fields import UnknownFields
 from tenure.entities.state_versions import FIRST, StateVersions, Upgrade
-from tenure.entities.unknown_fields import UnknownFields
 from tenure.errors import ConfigurationError, ValueTypeError
 
 STATE_BYTES = 1 << 20

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tenure.base.names import shown
-from tenure.entities.state_fields import Kind, former_names, is_by_place
+from tenure.client.hand_off.state_fields import Kind, former_names, is_by_place
 from tenure.errors import ConfigurationError, EntityError, NewerState, ValueTypeError
 
 VERSION_FIELD = "tenure:version"

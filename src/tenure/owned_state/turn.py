@@ -12,6 +12,7 @@ over a newer one, when its range has left and come back.
 """
 
 import asyncio
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -20,6 +21,7 @@ from tenure.base.keys import UserKey
 from tenure.client.arguments import checked_seconds
 from tenure.client.guard import GuardedBody, Guards
 from tenure.client.hand_off.likeness import ValueCodec
+from tenure.client.hand_off.unknown_fields import UnknownFields
 from tenure.client.lease import Lease
 from tenure.client.turns import InLine, Turns
 from tenure.errors import UsageError
@@ -56,7 +58,16 @@ class Turn(GuardedBody, Generic[V]):
     place: leaving stores what it is at the end of the body. None removes it.
     """
 
-    __slots__ = ("_ends", "_is_assigned", "_place", "_state", "_stored", "_value", "_wait")
+    __slots__ = (
+        "_ends",
+        "_is_assigned",
+        "_place",
+        "_state",
+        "_stored",
+        "_unknown",
+        "_value",
+        "_wait",
+    )
 
     def __init__(self, state: StateOfTurns[V], key: UserKey, wait: float) -> None:
         super().__init__(state.guards, key, finish=True)
@@ -65,6 +76,8 @@ class Turn(GuardedBody, Generic[V]):
         self._place: InLine
         self._stored: Stored | None = None
         self._value: V | None = _UNREAD
+        self._unknown: UnknownFields | None = None
+        """The fields of what is stored that this release does not know, once that was read."""
         self._is_assigned = False
         self._ends: float | None = _UNREAD
         """How many seconds after it is stored the value ends, if the body said so."""
@@ -77,16 +90,24 @@ class Turn(GuardedBody, Generic[V]):
         if not self._is_inside:
             self._check_inside()
         if self._value is _UNREAD:
-            stored = self._stored
-            self._value = None if stored is None else self._state.codec.decode(stored.data)
+            self._value = self._read()
         return self._value
 
     @value.setter
     def value(self, value: V | None) -> None:
         if not self._is_inside:
             self._check_inside()
+        if self._value is _UNREAD and self._state.codec.has_fields:
+            with suppress(ValueError):  # what cannot be read is replaced as a whole
+                self._read()
         self._value = value
         self._is_assigned = True
+
+    def _read(self) -> V | None:
+        if self._stored is None:
+            return None
+        found, self._unknown = self._state.codec.opened(self._stored.data)
+        return found
 
     @property
     def lease(self) -> Lease:
@@ -243,10 +264,10 @@ class Turn(GuardedBody, Generic[V]):
         if value is None:
             return None
         if stored is None or self._is_assigned:
-            return self._state.codec.encode(self.key, value)
+            return self._state.codec.encode(self.key, value, self._unknown)
         if type(value) in _PLAIN:
             return stored.data
-        data = self._state.codec.encode(self.key, value)
+        data = self._state.codec.encode(self.key, value, self._unknown)
         return stored.data if data == stored.data else data
 
     def _new(self, data: bytes, now: int) -> Stored:

@@ -6,7 +6,7 @@ become a set is equal, as is a member of an enumeration that has become a text, 
 expressed in another zone, or an object that has lost an attribute that is not a field of its class.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, time
 from decimal import Decimal
 from functools import cached_property
@@ -17,11 +17,14 @@ import msgspec.inspect
 
 from tenure.base.keys import UserKey
 from tenure.base.names import shown
+from tenure.client.hand_off.state_fields import known_fields
+from tenure.client.hand_off.unknown_fields import UnknownFields
 from tenure.errors import ConfigurationError, ValueTypeError
 from tenure.protocol.lease.limits import CHUNK_BYTES
 
 V = TypeVar("V")
-
+_pack = msgspec.msgpack.Encoder().encode
+_unpack: Callable[[bytes], Any] = msgspec.msgpack.Decoder().decode
 ENTRY_BYTES = CHUNK_BYTES - 4096
 """The most bytes of a key with its value, which are never separated; a leaf's bounds come on
 top.
@@ -102,10 +105,10 @@ class ValueCodec(Generic[V]):
     def __init__(self, value_type: Any, of: str) -> None:  # noqa: ANN401  # such as a union
         self._name = "anything" if value_type is Any else _name_of(value_type)
         self._of = of
-        self._encode = msgspec.msgpack.Encoder().encode
         try:
             decoder = msgspec.msgpack.Decoder(value_type)
-            half_made = [each for each in _classes_in(value_type) if _is_half_made(each)]
+            classes = list(_classes_in(value_type))
+            half_made = [each for each in classes if _is_half_made(each)]
         except TypeError as error:
             raise ConfigurationError(
                 f"value_type cannot be {shown(value_type)}: {error}"
@@ -117,17 +120,31 @@ class ValueCodec(Generic[V]):
                 "keeps"
             )
         self.decode: Any = decoder.decode
+        self.has_fields = any(map(known_fields, classes))
+        """Whether values have fields, of which another release may know more."""
 
-    def encode(self, user_key: UserKey, value: V) -> bytes:
-        """Return `value` as bytes. Raises ValueTypeError if it would not arrive unchanged, or is
-        too large to be handed over with its key.
+    def opened(self, data: bytes) -> tuple[V, UnknownFields | None]:
+        """The decoded value, and the fields of it that the classes here do not know."""
+        value: V = self.decode(data)
+        if not self.has_fields or _pack(value) == data:
+            return value, None
+        return value, UnknownFields(_unpack(data), value) or None
+
+    def encode(self, user_key: UserKey, value: V, unknown: UnknownFields | None = None) -> bytes:
+        """Return `value` as bytes, with the fields that its classes do not know. Raises
+        ValueTypeError if it would not arrive unchanged, or is too large to be handed over with its
+        key.
         """
         try:
-            size = len(self._encode(user_key)) + 1
-            data = self._encode(value)
+            size = len(_pack(user_key)) + 1
+            data = _pack(value)
             came = self.decode(data)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise self._refusal(user_key, f"of {_kind_of(value)}: {error}") from None
+        if unknown is not None:
+            plain = _unpack(data)
+            unknown.put_back(plain, value)
+            data = _pack(plain)
         size += len(data)
         if size > ENTRY_BYTES:
             raise self._refusal(

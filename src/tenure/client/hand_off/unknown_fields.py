@@ -13,7 +13,7 @@ makes a new one, without the unknown fields of the old.
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from tenure.entities.state_fields import Kind, KnownFields, known_fields
+from tenure.client.hand_off.state_fields import Kind, KnownFields, known_fields
 
 Plain: TypeAlias = Any
 """What was kept, as dicts, lists and plain values."""
