@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from itertools import chain, repeat
 from random import Random
 from typing import Any, Protocol
 
@@ -33,7 +34,7 @@ from tenure.protocol.entity.messages import (
     SocketOpened,
     SocketResume,
 )
-from tenure.protocol.entity.socket_entry import Frame
+from tenure.protocol.entity.socket_end import NumberedFrames, Numbering
 from tenure.wire.entity import packed, read_resumed
 
 ATTACHMENT_BYTES = 4096
@@ -214,27 +215,25 @@ class Edge:
     def take(self, pushed: PushedFrames) -> dict[bytes, int]:
         """Take frames of an owner; return up to which number each socket now has everything."""
         received = {}
-        lease = pushed.journal, pushed.number
-        for each, first, closing in pushed.sockets:
+        by = Numbering(pushed.journal, pushed.number, pushed.begun)
+        known = chain(pushed.found, repeat(None))
+        for (each, first, closing), found in zip(pushed.sockets, known, strict=False):
             socket = self._sockets.get(each)
             if socket is not None:
-                self._deliver(socket, lease, first, pushed.frames, closing)
+                came = NumberedFrames(by, found, first, pushed.frames)
+                self._deliver(socket, came, closing)
                 received[each] = socket.end.received
             elif each in self._given_up:
                 received[each] = self._given_up[each]
         return received
 
-    def _deliver(
-        self,
-        socket: EdgeSocket,
-        lease: tuple[int, int],
-        first: int,
-        frames: tuple[Frame, ...],
-        closing: int,
-    ) -> None:
-        new = socket.end.take(lease, first, frames)
+    def _deliver(self, socket: EdgeSocket, came: NumberedFrames, closing: int) -> None:
+        new = socket.end.take(came)
         if new == "missing":
             self._go(self._ask(socket))
+            return
+        if new == "forked":
+            socket.close(SERVICE_RESTART)
             return
         if new:
             socket.put(new)
@@ -294,8 +293,9 @@ class Edge:
             if socket.end.received == received:
                 socket.close(SERVICE_RESTART)
             return  # otherwise the question was old, and more has come meanwhile
-        lease = found.journal, found.number
-        self._deliver(socket, lease, received + 1, found.frames, found.closing)
+        by = Numbering(found.journal, found.number, found.begun)
+        came = NumberedFrames(by, found.found, received + 1, found.frames)
+        self._deliver(socket, came, found.closing)
 
 
 def _is_of_the_class(error: Exception) -> bool:

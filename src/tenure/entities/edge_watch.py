@@ -15,10 +15,11 @@ from typing import Any
 
 from tenure.client.owner import Owner
 from tenure.entities.edge import Edge
+from tenure.entities.sockets import pushed
 from tenure.entities.turns import EntityHost
 from tenure.errors import TenureError
 from tenure.protocol.entity.key_line import EntityCall
-from tenure.protocol.entity.messages import FRAMES, PushedFrames
+from tenure.protocol.entity.messages import FRAMES
 from tenure.transport.links import Links
 from tenure.wire.entity import packed, read_received
 
@@ -77,7 +78,7 @@ class EdgeWatch:
             if lease is None or not ids:
                 continue
             after_all = tuple((id_, live.envelope.sockets[id_].sent + 1, 0) for id_ in ids)
-            asked = PushedFrames(lease.number, (), after_all, lease.journal)
+            asked = pushed(live, lease, (), after_all)
             if edge == self._owner.address:
                 there = self._edge.take(asked)
             else:

@@ -203,6 +203,7 @@ class EntityGate:
             self._put(turn, NOTHING_KEPT)
             with self.envelopes.lock:
                 self.envelopes.pop(live.key, None)
+        live.number_on()
         live.state = UNREAD
         self.arm(live.key, None)
 

@@ -1,6 +1,7 @@
 """One entity in this process: its line, its envelope, and its instance."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -20,12 +21,15 @@ class LiveEntity:
     """The entity of one key. Its instance belongs to one lease, and is made again under another."""
 
     __slots__ = (
+        "_beginnings",
         "_codec",
         "_kept",
         "_lease",
         "_unchanging",
         "attributes",
+        "begun",
         "envelope",
+        "found",
         "has_on_alarm",
         "heard",
         "is_changing",
@@ -49,6 +53,7 @@ class LiveEntity:
         of: type[Any],
         codec: StateCodec,
         most_waiting: int,
+        beginnings: Iterator[int],
         *,
         has_on_alarm: bool,
     ) -> None:
@@ -63,6 +68,12 @@ class LiveEntity:
         """How many readings run."""
         self.envelope = self.stored = NOTHING_KEPT
         """What is kept, and what the store had last: sockets go on between two commits."""
+        self._beginnings = beginnings
+        """Numbers that rise in a process."""
+        self.begun = 0
+        self.found: dict[bytes, int] = {}
+        """The number of the last frame to each socket that was kept when the instance began. The
+        numbers after these are given here."""
         self.state: Any = UNREAD
         """The decoded state for turns, which change it."""
         self.unknown: UnknownFields | None = None
@@ -118,6 +129,12 @@ class LiveEntity:
         self.envelope, self.state = envelope, UNREAD
         self.is_copied = True  # earlier owners gave copies
         self.heard = {}  # others may have heard the edges meanwhile
+        self.number_on()
+
+    def number_on(self) -> None:
+        """Number frames from what the envelope says, which may be less than edges have."""
+        self.begun = next(self._beginnings)
+        self.found = {id_: each.sent for id_, each in self.envelope.sockets.items()}
 
     def activated(self, lease: Lease) -> None:
         """The instance belongs to `lease` from here on."""

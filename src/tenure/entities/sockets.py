@@ -8,11 +8,20 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+from tenure.client.lease import Lease
 from tenure.entities.entity import Socket, seen_by
 from tenure.entities.entity_turn import EntityTurn
+from tenure.entities.live_entity import LiveEntity
 from tenure.entities.methods import NOTHING
-from tenure.protocol.entity.messages import CONNECT, DISCONNECT, MESSAGE, MOVE, Resumed
-from tenure.protocol.entity.socket_entry import SocketEntry
+from tenure.protocol.entity.messages import (
+    CONNECT,
+    DISCONNECT,
+    MESSAGE,
+    MOVE,
+    PushedFrames,
+    Resumed,
+)
+from tenure.protocol.entity.socket_entry import Frame, SocketEntry
 from tenure.wire.entity import (
     packed,
     read_frame,
@@ -88,6 +97,18 @@ async def resumed(turn: EntityTurn) -> bytes:
     if entry is None or frames is None:
         return UNKNOWN
     turn.live.heard[said.id] = turn.loop.time()
-    turn.gate.confirm(turn.live, {said.id: said.received})
-    lease = turn.lease
-    return packed(Resumed(lease.number, frames, entry.closing, lease.journal))
+    live, lease = turn.live, turn.lease
+    turn.gate.confirm(live, {said.id: said.received})
+    found = live.found.get(said.id, 0)
+    return packed(Resumed(lease.number, frames, entry.closing, lease.journal, live.begun, found))
+
+
+def pushed(
+    live: LiveEntity,
+    lease: Lease,
+    frames: tuple[Frame, ...],
+    sockets: tuple[tuple[bytes, int, int], ...],
+) -> PushedFrames:
+    """What an edge is told of these sockets."""
+    found = tuple(live.found.get(each, 0) for each, _, _ in sockets)
+    return PushedFrames(lease.number, frames, sockets, lease.journal, live.begun, found)

@@ -29,11 +29,12 @@ from tenure.entities.live_entity import LiveEntity
 from tenure.entities.method_runs import MethodRuns
 from tenure.entities.settings import EntitySettings
 from tenure.entities.socket_offer import SocketOffer, offered
+from tenure.entities.sockets import pushed
 from tenure.entities.turns import EntityHost
 from tenure.errors import ClosedError, ConfigurationError, NotOwner, TenureError
 from tenure.protocol.entity.envelope import Push
 from tenure.protocol.entity.key_line import EntityCall
-from tenure.protocol.entity.messages import DISCONNECT, FRAMES, PushedFrames, SocketGone
+from tenure.protocol.entity.messages import DISCONNECT, FRAMES, SocketGone
 from tenure.protocol.lease.inspecting import Inspect, Inspected
 from tenure.protocol.lease.reports import EntityReport
 from tenure.runtime.loops import call_in
@@ -242,11 +243,11 @@ class Station:
         for each in pushes:
             for first in range(0, len(each.sockets), MOST_PUSHED):
                 sockets = each.sockets[first : first + MOST_PUSHED]
-                pushed = PushedFrames(lease.number, each.frames, sockets, lease.journal)
+                said = pushed(live, lease, each.frames, sockets)
                 if each.edge == self.owner.address:
-                    self.host.confirm(live.key, self.edge.take(pushed))
+                    self.host.confirm(live.key, self.edge.take(said))
                 else:
-                    self._go(self._push(live.key, lease, each.edge, packed(pushed)))
+                    self._go(self._push(live.key, lease, each.edge, packed(said)))
 
     async def _push(self, key: str | int, lease: Lease, edge: str, data: bytes) -> None:
         try:

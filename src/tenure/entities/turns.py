@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import cached_property, partial
+from itertools import count
 from typing import Any
 
 from tenure.client.guard import Found, Guard, GuardedBody, Guards
@@ -50,6 +51,7 @@ class EntityHost:
         self._live: OrderedDict[str | int, LiveEntity] = OrderedDict()
         self.on_edge: Callable[[str], None] = _no_edge
         """Called when an entity begins here, for each process that has sockets of it."""
+        self._beginnings = count(1)
         self._empty: list[EmptyRow] = []
         """Rows of dropped entities that hold nothing: the store can forget them."""
         self._loop = asyncio.get_running_loop()
@@ -208,6 +210,7 @@ class EntityHost:
             self.kind.type,
             self.kind.codec,
             self._settings.most_waiting,
+            self._beginnings,
             has_on_alarm=self.kind.handles["on_alarm"],
         )
         self._live[key] = live

@@ -108,6 +108,10 @@ class Resumed(msgspec.Struct, array_like=True):
     closing: Number
     journal: Number = 0
     """The journal of the lease."""
+    begun: Number = 0
+    found: Number | None = None
+    """The number of the last frame that was kept when the entity began, and which beginning that
+    was; see `NumberedFrames`. An earlier release does not say it."""
 
 
 class PushedFrames(msgspec.Struct, array_like=True):
@@ -119,3 +123,6 @@ class PushedFrames(msgspec.Struct, array_like=True):
         tuple[tuple[CallId, Number, Number], ...], msgspec.Meta(max_length=FRAMES_AT_ONCE)
     ]
     journal: Number = 0
+    begun: Number = 0
+    found: Annotated[tuple[Number, ...], msgspec.Meta(max_length=FRAMES_AT_ONCE)] = ()
+    """As in `Resumed`, of each of these sockets."""

@@ -1,0 +1,89 @@
+"""An owner that has found less than its predecessor has sent numbers other frames as those which
+have come: the socket is closed with 1012, and its client misses none of them silently.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tenure import Entity, Socket, StoreFailed
+from tests.unit.entities.stage import Count, attached, on_stage
+
+pytestmark = pytest.mark.asyncio
+
+
+class Radio(Entity[Count]):
+    async def on_connect(self, socket: Socket[Any]) -> None:
+        socket.send(f"at {self.state.value}")
+        if self.state.value:
+            await self.commit()
+            await asyncio.Event().wait()
+
+    async def tune(self, value: int) -> None:
+        self.state.value = value
+
+    async def say(self, text: str) -> None:
+        self.broadcast(text)
+
+    async def say_early(self, text: str) -> None:
+        self.broadcast(text, early=True)
+        await asyncio.Event().wait()
+
+    async def say_early_and_change(self, text: str) -> None:
+        self.broadcast(text, early=True)
+        self.state.value += 1
+
+
+async def test_a_socket_that_is_opened_anew_before_its_edge_had_an_answer_is_closed() -> None:
+    async with on_stage(2, kind=Radio) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        await stage.done(one[key].tune(7))
+        ann, task = attached(two, key)
+        await stage.until(lambda: ann.received)
+        await stage.crash(one)  # and with it the state, so that nothing stops `on_connect`
+        await stage.until(lambda: stage.owner_of(key) is two)
+        await stage.done(two[key].say("of another time"))
+        await stage.done(task)
+        assert (ann.received, ann.code) == (["at 7"], 1012)
+
+
+async def test_frames_that_left_before_a_crash_are_not_mistaken_for_later_ones(
+    tmp_path: Path,
+) -> None:
+    async with on_stage(2, kind=Radio, store=f"sqlite:{tmp_path / 'store'}") as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        ann, task = attached(two, key)
+        await stage.until(lambda: ann.received)
+        saying = asyncio.ensure_future(one[key].say_early("news"))
+        await stage.until(lambda: len(ann.received) > 1)
+        await stage.crash(one)
+        saying.cancel()
+        await stage.done(two[key].say("and other news"))
+        await stage.done(task)
+        assert (ann.received, ann.code) == (["at 0", "news"], 1012)
+
+
+async def test_frames_that_left_before_the_store_failed_are_not_mistaken_for_later_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with on_stage(2, kind=Radio, store=f"sqlite:{tmp_path / 'store'}") as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        ann, task = attached(two, key)
+        await stage.until(lambda: ann.received)
+
+        async def fail(*_: object) -> None:
+            raise StoreFailed("on purpose")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(one.station.host.gate.store, "save", fail)
+            with pytest.raises(StoreFailed):
+                await stage.done(one[key].say_early_and_change("news"))
+        await stage.until(lambda: len(ann.received) > 1)
+        await stage.done(one[key].say("and other news"))
+        await stage.done(task)
+        assert (ann.received, ann.code) == (["at 0", "news"], 1012)
