@@ -207,7 +207,8 @@ class Socket(Generic[A]):
 
     def send(self, frame: Frame, *, early: bool = False) -> None:
         """Send text or bytes, once the changes of this call are kept. With `early` it goes out at
-        once: clients may then see something that is later undone.
+        once: clients may then see something that is later undone. In `on_connect`, what is sent
+        to the socket that connects goes out after the commit in any case.
         """
         self._turn.send((self.id,), frame, early=early)
 

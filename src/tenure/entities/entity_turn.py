@@ -4,7 +4,7 @@ Frames, alarms and calls to other entities wait here, and go out together throug
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol, TypeAlias
@@ -313,7 +313,7 @@ class EntityTurn:
         entry = self.changes.opened.get(socket) or self.live.envelope.sockets.get(socket)
         return None if entry is None else self.live.attachment(entry.attachment)
 
-    def send(self, sockets: Iterable[bytes], frame: Frame, *, early: bool) -> None:
+    def send(self, sockets: Collection[bytes], frame: Frame, *, early: bool) -> None:
         """See `Socket.send`."""
         self.check_exclusive("send")
         if not isinstance(frame, str | bytes):
@@ -321,12 +321,20 @@ class EntityTurn:
         if len(frame) > FRAME_BYTES:
             raise UsageError(f"a frame of {len(frame)}; at most {FRAME_BYTES} are allowed")
         frame = _plain_text(frame) if isinstance(frame, str) else bytes(frame)
-        changes = TurnChanges() if early else self.changes
-        there, alone = changes.frames, (frame,)
+        if early:
+            sockets = self._send_early(sockets, frame)
+        there, alone = self.changes.frames, (frame,)
         for each in sockets:
             there[each] = (*there[each], frame) if each in there else alone
-        if early and changes.frames:
-            self.gate.send_early(self, changes)
+
+    def _send_early(self, sockets: Collection[bytes], frame: Frame) -> Collection[bytes]:
+        """Return those that are being opened, of which nobody knows before the commit."""
+        opening = self.pending.opened if self.pending else {}
+        at_once = TurnChanges()
+        at_once.frames = {each: (frame,) for each in sockets if each not in opening}
+        if at_once.frames:
+            self.gate.send_early(self, at_once)
+        return [each for each in sockets if each in opening]
 
     def close(self, socket: bytes, code: int) -> None:
         """See `Socket.close`."""

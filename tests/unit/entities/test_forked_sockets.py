@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 
 class Radio(Entity[Count]):
     async def on_connect(self, socket: Socket[Any]) -> None:
-        socket.send(f"at {self.state.value}")
+        socket.send(f"at {self.state.value}", early=socket.attachment == "early")
         if self.state.value:
             await self.commit()
             await asyncio.Event().wait()
@@ -87,3 +87,18 @@ async def test_frames_that_left_before_the_store_failed_are_not_mistaken_for_lat
         await stage.done(one[key].say("and other news"))
         await stage.done(task)
         assert (ann.received, ann.code) == (["at 0", "news"], 1012)
+
+
+@pytest.mark.parametrize("is_at_its_entity", [True, False])
+async def test_what_is_sent_early_to_a_socket_that_connects_comes_with_the_commit(
+    is_at_its_entity: bool,
+) -> None:
+    async with on_stage(2, kind=Radio) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        ann, _ = attached(one if is_at_its_entity else two, key, "early")
+        await stage.until(lambda: ann.received)
+        await stage.done(two[key].say("more"))
+        await stage.until(lambda: len(ann.received) > 1)
+        assert (ann.received, ann.code) == (["at 0", "more"], None)
+        ann.leave()
