@@ -4,7 +4,6 @@ use.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
@@ -13,6 +12,7 @@ from tenure.testing.clock import come_to_rest
 from tenure.transport import connection_limits, websocket_channels
 from tenure.transport.channels import Channel, ChannelLost, Channels, Serve
 from tenure.transport.in_process_channels import MemoryChannelNetwork
+from tenure.transport.socket_channel import SocketChannel
 from tenure.transport.websocket_channels import PATH, WebSocketChannels
 from tenure.wire.limits import HAND_OFF_BYTES
 from tests.patience import DEADLINE_SECONDS, until
@@ -182,8 +182,8 @@ async def test_what_nobody_reads_is_not_kept_when_the_channel_is_closed() -> Non
             await channel.send(bytes(CHUNK_BYTES))
 
     async def test(channel: Channel) -> None:
-        connection: Any = channel
-        transport = connection._socket._response.connection.transport
+        assert isinstance(channel, SocketChannel)
+        transport = channel.transport
         sending = asyncio.create_task(send(channel))
         await until(transport.get_write_buffer_size)
         assert not sending.done()

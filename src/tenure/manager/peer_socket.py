@@ -27,8 +27,8 @@ from tenure.protocol.lease.inspecting import Inspected
 from tenure.protocol.lease.leader.events import ClientLost, ClientSaid, NodeSaid
 from tenure.protocol.lease.messages import Attested
 from tenure.protocol.topology.limits import TOPOLOGY_BYTES
-from tenure.transport.accepted_socket import NoHandshake, answer_handshake
 from tenure.transport.fair_turns import FairTurns
+from tenure.transport.handshakes import NoHandshake, answer_handshake
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.large_messages import LargeMessages, PatientSocket
 from tenure.transport.peers import LAG_BYTES, Peers
@@ -132,7 +132,7 @@ class PeerSocket(PatientSocket):
         self._note(ServiceKind.OVERSIZED if is_large else ServiceKind.MALFORMED, str(error))
 
     def on_flood(self) -> None:
-        """See `AcceptedSocket.on_flood`. What is still to come of it is not read."""
+        """See `FrameSocket.on_flood`. What is still to come of it is not read."""
         self._among.listener.flooded(self.peer)
         limits = self._among.limits
         why = f"more than {limits.messages_a_second} messages a second"

@@ -7,7 +7,6 @@ so has TLS. See docs/decisions/0033-smaller-reads.md.
 """
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 from aiohttp import ClientResponse, ClientWebSocketResponse
@@ -37,23 +36,6 @@ class SmallBlocksSocket(ClientWebSocketResponse):
 
     def __init__(self, *args: Any, **named: Any) -> None:  # noqa: ANN401  # those of aiohttp
         super().__init__(*args, **named)
-        self._reads: Connection | None = None
         for each in (*args, *named.values()):  # among them the answer, whose connection this is
             if isinstance(each, ClientResponse) and each.connection is not None:
-                self._reads = each.connection
                 read_small_blocks(each.connection.transport)
-
-    def on_bytes(self, tell: Callable[[], None]) -> None:
-        """Call `tell` whenever bytes have come, of a message that may not be whole. uvloop does not
-        say it.
-        """
-        protocol = None if self._reads is None else self._reads.protocol
-        if protocol is None:
-            return
-        receive = protocol.data_received
-
-        def data_received(data: bytes) -> None:
-            tell()
-            receive(data)
-
-        protocol.data_received = data_received  # type: ignore[method-assign]

@@ -11,6 +11,10 @@ from typing import Protocol
 
 from tenure.base.instants import MILLISECOND_NS
 
+FRAMES_A_TURN = 64
+"""The frames that are read before everything else in a process has its turn, and the renewal of its
+leases with it: they take a few milliseconds.
+"""
 TURN_NS = 5 * MILLISECOND_NS
 """A turn and a pass of the loop end after so long, however few frames were read: some take long to
 decode and to answer.
@@ -37,6 +41,8 @@ class FairTurns:
         self._waiting: deque[TakesTurns] = deque()
         self._is_going_round = False
         self._free = self._left = free
+        self.frames = free or 1
+        """The most frames of one socket that are read in one turn."""
 
     async def wait(self) -> None:
         """Wait until it is the caller's turn."""

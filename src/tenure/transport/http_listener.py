@@ -19,10 +19,11 @@ from aiohttp.http import HttpProcessingError
 
 from tenure.base.instants import in_seconds, seconds
 from tenure.runtime.clock import boot_clock
-from tenure.transport.accepted_socket import AcceptedSocket, hand_over
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Refused, Unfinished
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.fair_turns import FairTurns
+from tenure.transport.frame_socket import LOOKS, FrameSocket
+from tenure.transport.handshakes import hand_over
 from tenure.transport.newcomers import IDLE_SECONDS
 from tenure.transport.rate_bound import RateBound
 
@@ -32,8 +33,6 @@ but aiohttp parses and keeps all that arrive, thousands in one go.
 """
 SILENT_NS = seconds(20)
 """A WebSocket client that has been silent for so long is pinged."""
-LOOKS = 4
-"""How often in that time the listener looks for silent clients."""
 LIMITS = ConnectionLimits()
 PASSIVE = sockets.AI_PASSIVE
 
@@ -60,7 +59,7 @@ class HttpListener:
         cancels: bool = False,
         turns: FairTurns | None = None,
     ) -> None:
-        self._port: BoundedPort[web.RequestHandler | AcceptedSocket] = BoundedPort(
+        self._port: BoundedPort[web.RequestHandler | FrameSocket] = BoundedPort(
             self._protocol, _unfinished, refused, silent, limits
         )
         self._silent_ns = silent_ns
@@ -135,7 +134,7 @@ class HttpListener:
             await asyncio.sleep(in_seconds(self._silent_ns) / LOOKS)
             now = boot_clock()
             for each in self._port.protocols():
-                if isinstance(each, AcceptedSocket):
+                if isinstance(each, FrameSocket):
                     each.is_there(now, self._silent_ns)
 
     async def listen(
@@ -163,7 +162,7 @@ class HttpListener:
             self._looking.cancel()
         await self._runner.cleanup()
         for each in self._port.protocols():
-            if isinstance(each, AcceptedSocket):
+            if isinstance(each, FrameSocket):
                 each.transport.abort()
 
     # --- requests ---
@@ -176,7 +175,7 @@ class HttpListener:
         """The peer of a request has shown that it may be here."""
         self._port.proven(request.protocol)
 
-    def hand_over(self, request: web.Request, socket: AcceptedSocket) -> web.StreamResponse:
+    def hand_over(self, request: web.Request, socket: FrameSocket) -> web.StreamResponse:
         """Let `socket` read what arrives on the request's connection from now on. The request's
         handler must return what this returns.
         """
@@ -203,7 +202,7 @@ class HttpListener:
         self._port.flooded(peer)
 
 
-def _unfinished(handler: web.RequestHandler | AcceptedSocket) -> Unfinished:
+def _unfinished(handler: web.RequestHandler | FrameSocket) -> Unfinished:
     assert isinstance(handler, web.RequestHandler), "sockets have other bounds"
     request = handler._current_request  # noqa: SLF001 - it tells nobody
     if request is None or request.content.is_eof():

@@ -14,7 +14,7 @@ from collections.abc import Hashable
 
 from tenure.base.instants import Instant, in_seconds
 from tenure.runtime.clock import boot_clock
-from tenure.transport.accepted_socket import AcceptedSocket
+from tenure.transport.frame_socket import FrameSocket
 from tenure.transport.rate_bound import MOST_REMEMBERED, RateBound
 
 LARGE_BYTES = 16 << 10
@@ -52,7 +52,7 @@ class LargeMessages:
         return rest
 
 
-class PatientSocket(AcceptedSocket):
+class PatientSocket(FrameSocket):
     """A socket whose large messages wait for the allowance of its peer, which has a `name`."""
 
     __slots__ = ("_all_large", "_held", "_name", "_told")

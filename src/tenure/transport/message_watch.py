@@ -1,6 +1,6 @@
 """Watches what is kept of one client's WebSocket messages where a library reads them.
 
-`AcceptedSocket` knows what it keeps. aiohttp and `websockets` do not tell: a client may send all of
+`FrameSocket` knows what it keeps. aiohttp and `websockets` do not tell: a client may send all of
 a message but its last byte on each of many connections, and nothing would ever end. So the bytes
 are counted on their way, frame by frame, without being kept a second time. What a message has so
 far shares the bounds of `UnfinishedMessages`, and so does a message that is whole and is not passed

@@ -13,15 +13,16 @@ nothing comes back.
 import asyncio
 import logging
 import socket as sockets
+from collections import deque
 from collections.abc import Callable
-from functools import partial
-from typing import Generic, NoReturn
+from typing import Generic
 
 import aiohttp
 import msgspec
+from aiohttp import WSCloseCode
 
+from tenure.base.instants import seconds
 from tenure.errors import ConfigurationError, RemoteProtocolError
-from tenure.runtime.read_size import SmallBlocksSocket
 from tenure.transport.contract import (
     SELDOM_SECONDS,
     UNHEARD_SECONDS,
@@ -31,24 +32,28 @@ from tenure.transport.contract import (
     Role,
 )
 from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
+from tenure.transport.dialled_socket import DialledSocket
+from tenure.transport.fair_turns import FRAMES_A_TURN, FairTurns
+from tenure.transport.frame_socket import FrameSocket
 from tenure.transport.outgoing import Outgoing
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.proving import proof_for
 from tenure.transport.redirects import follow_nothing
+from tenure.transport.websocket_frames import FrameError, masked_frame
 from tenure.wire.limits import MESSAGE_BYTES
 from tenure.wire.versions import SUBPROTOCOLS, agreed
 
 CONNECT_SECONDS = 5.0
 """How long it may take to connect and be answered. After this time another manager is asked anyway.
 """
-CLOSE_SECONDS = 1.0
-"""How long a closing connection waits for the other end to close, too."""
 TLS_ENDS_SECONDS = 0.25
 """The time for TLS connections to say good-bye. aiohttp closes them without waiting, and if the
 loop ends first, open sockets are left behind.
 """
-REASON_BYTES = 123
-"""The room for a reason in a WebSocket close frame (RFC 6455, 5.5)."""
+JOINED_BYTES = 64 << 10
+"""As much of what was sent in one turn of the loop goes out in one piece."""
+LAG_BYTES = 1 << 20
+"""How much may wait for a server that asks whether this process is there, and reads no answer."""
 
 logger = logging.getLogger("tenure.transport")
 
@@ -73,6 +78,7 @@ class WebSocketTransport(Generic[M]):
         self._ending: set[asyncio.Task[None]] = set()
         self._session: aiohttp.ClientSession | None = None
         self._has_used_tls = False
+        self.turns = FairTurns(free=FRAMES_A_TURN)
 
     def start(self, deliver: Callable[[str, M], None], lost: Lost) -> None:
         self.deliver = deliver
@@ -80,7 +86,7 @@ class WebSocketTransport(Generic[M]):
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-            ws_response_class=SmallBlocksSocket,
+            ws_response_class=DialledSocket,
             middlewares=(follow_nothing,),
         )
 
@@ -143,55 +149,89 @@ class _Link(Generic[M]):
         self.manager = manager
         self.is_large = is_large
         self.task: asyncio.Task[None] | None = None
-        self._waiting: asyncio.Queue[Outgoing] = asyncio.Queue(transport.role.waiting)
+        self._socket: _ServerSocket[M] | None = None
+        self._waiting: deque[Outgoing] = deque()
         self._waiting_bytes = 0
         """The bytes that were put here, and are not on their way."""
-        self._overflow: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._goes_out = False
+        """Whether what waits goes out at the end of this turn of the loop."""
+        self._gave_up = ""
 
     def put(self, outgoing: Outgoing, *, continues: bool = False) -> None:
-        most = self.transport.role.waiting_bytes
+        role = self.transport.role
+        most = role.waiting_bytes
         if most is not None and self._waiting_bytes > most and not continues:
             self._give_up(f"it has not read {self._waiting_bytes} bytes")
-        if self._overflow.done():
+        elif len(self._waiting) >= role.waiting:
+            self._give_up(f"it has not read {len(self._waiting)} messages")
+        if self._gave_up:
             return  # nothing that is put here is sent any more
-        if self._waiting.full():
-            self._give_up(f"it has not read {self._waiting.qsize()} messages")
-        else:
-            self._waiting.put_nowait(outgoing)
-            self._waiting_bytes += outgoing.size
+        self._waiting.append(outgoing)
+        self._waiting_bytes += outgoing.size
+        if not self._goes_out and self._socket is not None:
+            self._goes_out = True
+            asyncio.get_running_loop().call_soon(self.go_out)
 
     def _give_up(self, why: str) -> None:
-        if not self._overflow.done():
-            self._overflow.set_result(why)
+        self._gave_up = self._gave_up or why
+        if self._socket is not None:
+            self._socket.transport.abort()
+
+    def go_out(self) -> None:
+        """Send what waits, all that was sent in one turn of the loop in one piece, as long as the
+        kernel takes it.
+        """
+        self._goes_out = False
+        socket = self._socket
+        while socket is not None and self._waiting and socket.may_write:
+            frames, size = [], 0
+            while self._waiting and size < JOINED_BYTES:
+                outgoing = self._waiting.popleft()
+                self._waiting_bytes -= outgoing.size
+                data = outgoing.data(socket.version)
+                if data is not None:
+                    frames.append(masked_frame(data))
+                    size += len(data)
+            socket.send_frame(b"".join(frames))
 
     async def talk(self) -> str:
         """Connect, carry messages until the connection ends, and return the reason why it ended."""
-        credentials = self.transport.credentials
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                proof = await self._proof()
-                socket = await self.session.ws_connect(
-                    self.manager + self.transport.role.path,
-                    protocols=SUBPROTOCOLS,
-                    headers={**credentials.headers(self.manager), **proof},
-                    ssl=credentials.to(self.manager) or True,
-                    max_msg_size=MESSAGE_BYTES,
-                    # Behind a large message no ping is answered soon.
-                    heartbeat=SELDOM_SECONDS if self.is_large else self.transport.role.ping_seconds,
-                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
-                )
+                await self._connect()
+            if self._socket is not None and not self._gave_up:
+                self.go_out()
+                await self._socket.gone()
+            return self._gave_up or (self._socket.why if self._socket else "")
         except (aiohttp.ClientError, OSError, ConfigurationError) as error:
             return NeverConnected(reason(error))
-        async with socket:
-            _give_up_unheard(socket)
-            on_bytes = self.transport.on_bytes
-            if on_bytes is not None and isinstance(socket, SmallBlocksSocket):
-                socket.on_bytes(partial(on_bytes, self.manager))
-            try:
-                version = agreed([socket.protocol] if socket.protocol else [])
-            except RemoteProtocolError as error:
-                return NeverConnected(error)
-            return await self._carry(socket, version)
+        except RemoteProtocolError as error:
+            return NeverConnected(error)
+        finally:
+            if self._socket is not None:
+                self._socket.end(WSCloseCode.OK, "")
+                await self._socket.gone()
+
+    async def _connect(self) -> None:
+        role, credentials = self.transport.role, self.transport.credentials
+        proof = await self._proof()
+        opened = await self.session.ws_connect(
+            self.manager + role.path,
+            protocols=SUBPROTOCOLS,
+            headers={**credentials.headers(self.manager), **proof},
+            ssl=credentials.to(self.manager) or True,
+            max_msg_size=MESSAGE_BYTES,
+        )
+        assert isinstance(opened, DialledSocket)
+        try:
+            version = agreed([opened.protocol] if opened.protocol else [])
+        except RemoteProtocolError:
+            await opened.close()
+            raise
+        self._socket = opened.take_over(lambda connection: _ServerSocket(connection, version, self))
+        # Behind a large message no ping is answered soon.
+        ping_seconds = SELDOM_SECONDS if self.is_large else role.ping_seconds
+        self._socket.look_for_silence(seconds(ping_seconds))
 
     async def _proof(self) -> dict[str, str]:
         secret, credentials = self.transport.secret, self.transport.credentials
@@ -199,71 +239,65 @@ class _Link(Generic[M]):
             return {}
         return await proof_for(self.manager, secret, self.session, credentials)
 
-    async def _carry(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
-        reader = asyncio.create_task(self._read(socket, version))
-        writer = asyncio.create_task(self._write(socket, version))
-        ends = (self._overflow, reader, writer)
+
+class _ServerSocket(FrameSocket, Generic[M]):
+    """The WebSocket of a link."""
+
+    __slots__ = ("_link", "may_write")
+
+    def __init__(self, transport: asyncio.Transport, version: int, link: _Link[M]) -> None:
+        super().__init__(
+            transport,
+            version,
+            most_bytes=MESSAGE_BYTES,
+            lag_bytes=LAG_BYTES,
+            turns=link.transport.turns,
+            is_dialled=True,
+        )
+        self._link = link
+        self.may_write = True
+        """Whether the server reads as much as it is sent."""
+        _give_up_unheard(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Something has come, perhaps not a whole message."""
+        if self._link.transport.on_bytes is not None:
+            self._link.transport.on_bytes(self._link.manager)
+        super().data_received(data)
+
+    def on_message(self, data: bytes) -> None:
+        link = self._link
         try:
-            done, _ = await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-            return next(end.result() for end in ends if end in done)
-        finally:
-            reader.cancel()
-            writer.cancel()
-            await asyncio.wait((reader, writer))
+            message = link.transport.role.decode(data, self.version)
+        except RemoteProtocolError as error:
+            self._refuse(error)
+            self.end(WSCloseCode.PROTOCOL_ERROR, str(error))
+            return
+        if link.transport.has(link):
+            link.transport.deliver(link.manager, message)
 
-    async def _write(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
-        try:
-            while True:
-                outgoing = await self._waiting.get()
-                data = outgoing.data(version)
-                if data is not None:
-                    await socket.send_bytes(data)
-                self._waiting_bytes -= outgoing.size
-        except (aiohttp.ClientError, OSError) as error:
-            return reason(error)
+    def on_refused(self, error: FrameError) -> None:
+        self._refuse(error)
 
-    async def _read(self, socket: aiohttp.ClientWebSocketResponse, version: int) -> str:
-        while True:
-            frame = await socket.receive()
-            try:
-                match frame.type:
-                    case aiohttp.WSMsgType.BINARY:
-                        message = self.transport.role.decode(frame.data, version)
-                    case aiohttp.WSMsgType.TEXT:
-                        message = _binary_only()
-                    case _:
-                        return _ending(socket, frame)
-            except RemoteProtocolError as error:
-                logger.warning("closing the connection to %s: %s", self.manager, error)
-                text = str(error).encode()[:REASON_BYTES]
-                cut = text.decode(errors="ignore").encode()
-                await socket.close(code=aiohttp.WSCloseCode.PROTOCOL_ERROR, message=cut)
-                return f"it sent what cannot be read: {error}"
-            if self.transport.has(self):
-                self.transport.deliver(self.manager, message)
+    def _refuse(self, error: Exception) -> None:
+        logger.warning("closing the connection to %s: %s", self._link.manager, error)
+        self.why = self.why or f"it sent what cannot be read: {error}"
+
+    def pause_writing(self) -> None:
+        """The server reads too little."""
+        self.may_write = False
+
+    def resume_writing(self) -> None:
+        """The server has read on."""
+        self.may_write = True
+        self._link.go_out()
 
 
-def _give_up_unheard(socket: aiohttp.ClientWebSocketResponse) -> None:
+def _give_up_unheard(transport: asyncio.Transport) -> None:
     option: int | None = getattr(sockets, "TCP_USER_TIMEOUT", None)
-    raw = socket.get_extra_info("socket")
+    raw = transport.get_extra_info("socket")
     if option is not None and raw is not None:  # without the option, only the pings notice
         raw.setsockopt(sockets.IPPROTO_TCP, option, round(UNHEARD_SECONDS * 1000))
-
-
-def _binary_only() -> NoReturn:
-    raise RemoteProtocolError("a text frame, where messages are binary")
-
-
-def _ending(socket: aiohttp.ClientWebSocketResponse, frame: aiohttp.WSMessage) -> str:
-    if frame.type is aiohttp.WSMsgType.ERROR:
-        return f"the connection broke: {frame.data}"
-    error = socket.exception()
-    if error is not None:
-        return reason(error)
-    code = socket.close_code
-    if frame.extra:
-        return f"it closed the connection ({code}: {frame.extra})"
-    return f"it closed the connection ({code})"
 
 
 def reason(error: BaseException) -> str:

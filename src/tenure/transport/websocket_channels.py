@@ -6,7 +6,6 @@ connects and opens no channel is disconnected after some seconds.
 """
 
 import asyncio
-import socket as sockets
 from contextlib import AsyncExitStack, suppress
 
 import aiohttp
@@ -16,26 +15,27 @@ from msgspec.structs import replace
 from tenure.base.instants import seconds
 from tenure.base.origin import parse
 from tenure.errors import ConfigurationError
-from tenure.runtime.read_size import SmallBlocksSocket
-from tenure.transport.accepted_channel import AcceptedChannel
-from tenure.transport.accepted_socket import NoHandshake, answer_handshake
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.channels import Channel, ChannelLost, Serve
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.contract import PING_SECONDS
 from tenure.transport.credentials import NOTHING, Credentials
-from tenure.transport.fair_turns import FairTurns
+from tenure.transport.dialled_socket import DialledSocket
+from tenure.transport.fair_turns import FRAMES_A_TURN, FairTurns
+from tenure.transport.frame_socket import CLOSE_SECONDS
 from tenure.transport.guarded_app import check_proof, guard_app
-from tenure.transport.handles import another_handle
+from tenure.transport.handshakes import NoHandshake, answer_handshake
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.pool_secret import PoolSecret
 from tenure.transport.port_guard import PortGuard
 from tenure.transport.proving import proof_for
+from tenure.transport.rate_bound import RateBound
 from tenure.transport.redirects import follow_nothing
+from tenure.transport.socket_channel import SocketChannel
 from tenure.transport.unfinished_messages import UnfinishedMessages
 from tenure.transport.urls import url_at
-from tenure.transport.websocket import CLOSE_SECONDS, CONNECT_SECONDS, reason
-from tenure.transport.websocket_door import FRAMES_A_TURN
+from tenure.transport.websocket import CONNECT_SECONDS, reason
+from tenure.transport.websocket_door import MESSAGES_A_SECOND, MESSAGES_AT_ONCE
 from tenure.wire.limits import HAND_OFF_BYTES
 
 PATH = "/v1/hand-off"
@@ -59,14 +59,15 @@ class WebSocketChannels:
         self._secret = secret or PoolSecret()
         self._limits = limits
         self._session: aiohttp.ClientSession | None = None
-        self._open: set[_WebSocketChannel] = set()
-        self._accepted: dict[AcceptedChannel, asyncio.Future[None]] = {}
+        self._open: set[SocketChannel] = set()
+        self._turns = FairTurns(free=FRAMES_A_TURN)
+        self._accepted: dict[SocketChannel, asyncio.Future[None]] = {}
         self._door: HttpListener | None = None
         self._is_closed = False
 
     async def listen(self, where: str, serve: Serve, address: str | None = None) -> str:
         guard = PortGuard(self._secret)
-        turns, unfinished = FairTurns(free=FRAMES_A_TURN), UnfinishedMessages()
+        unfinished = UnfinishedMessages()
 
         async def on_request(request: web.Request) -> web.StreamResponse:
             if hdrs.ORIGIN in request.headers:  # browsers send it, and let any page connect here
@@ -78,7 +79,9 @@ class WebSocketChannels:
                 raise web.HTTPBadRequest(text="open a WebSocket here") from error
             except ConnectionError:  # the peer has gone already, and nobody reads an answer
                 return web.Response()
-            channel = AcceptedChannel(transport, request.remote or "", turns, unfinished)
+            peer, pace = request.remote or "", RateBound(MESSAGES_A_SECOND, MESSAGES_AT_ONCE)
+            channel = SocketChannel(transport, peer, self._turns, pace=pace)
+            channel.bound_unfinished(unfinished, peer)
             answer = door.hand_over(request, channel)
             self._begin(serve, channel)
             return answer
@@ -100,7 +103,7 @@ class WebSocketChannels:
         guard.answers_to(url, address)
         return url
 
-    def _begin(self, serve: Serve, channel: AcceptedChannel) -> None:
+    def _begin(self, serve: Serve, channel: SocketChannel) -> None:
         async def run() -> None:
             try:
                 with suppress(ChannelLost):  # the serving code knows already
@@ -118,23 +121,28 @@ class WebSocketChannels:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
                 timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS),
-                ws_response_class=SmallBlocksSocket,
+                ws_response_class=DialledSocket,
                 middlewares=(follow_nothing,),
             )
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 headers = await proof_for(url, self._secret, self._session, self._credentials)
-                socket = await self._session.ws_connect(
+                opened = await self._session.ws_connect(
                     url_at(parse(url, "address"), PATH),
                     headers=headers,
                     ssl=self._credentials.to(url) or True,
                     max_msg_size=HAND_OFF_BYTES,
-                    heartbeat=PING_SECONDS,
-                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_SECONDS),
+                )
+                assert isinstance(opened, DialledSocket)
+                channel = opened.take_over(
+                    lambda transport: SocketChannel(transport, url, self._turns, is_dialled=True)
                 )
         except (aiohttp.ClientError, OSError, ValueError, ConfigurationError) as error:
             raise ChannelLost(f"{url}: {reason(error)}") from error
-        return _WebSocketChannel(socket, self._open, url)
+        self._open.add(channel)
+        channel.left = lambda _: self._open.discard(channel)
+        channel.look_for_silence(seconds(PING_SECONDS))
+        return channel
 
     async def close(self) -> None:
         """See `Channels.close`. Cancelling it cuts short its waiting, not its closing."""
@@ -146,7 +154,7 @@ class WebSocketChannels:
                 self._door.take_no_more()
                 stack.push_async_callback(self._door.close)
             stack.push_async_callback(self._end_accepted)
-            for channel in self._open:
+            for channel in list(self._open):
                 stack.push_async_callback(channel.close)
 
     async def _end_accepted(self) -> None:
@@ -161,51 +169,3 @@ class WebSocketChannels:
                 each.cancel()
         if serving:
             await asyncio.wait(serving)
-
-
-class _WebSocketChannel:
-    def __init__(
-        self, socket: aiohttp.ClientWebSocketResponse, among: "set[_WebSocketChannel]", peer: str
-    ) -> None:
-        self.peer = peer
-        self._socket = socket
-        self._among = among
-        self._connection = another_handle(socket.get_extra_info("socket"))
-        among.add(self)
-
-    async def send(self, data: bytes) -> None:
-        try:
-            await self._socket.send_bytes(data)
-        except (aiohttp.ClientError, OSError) as error:
-            raise ChannelLost(str(error) or type(error).__name__) from error
-
-    async def receive(self) -> bytes:
-        try:
-            frame = await self._socket.receive()
-        except (aiohttp.ClientError, OSError) as error:  # it answers pings, and this one cannot be
-            raise ChannelLost(str(error) or type(error).__name__) from error
-        if frame.type is aiohttp.WSMsgType.BINARY:
-            data: bytes = frame.data
-            return data
-        if frame.type is aiohttp.WSMsgType.TEXT:
-            raise ChannelLost("a text frame, where messages are binary")
-        if frame.type is aiohttp.WSMsgType.ERROR:
-            raise ChannelLost(f"the connection broke: {frame.data}")
-        raise ChannelLost(f"the other side closed the connection ({self._socket.close_code})")
-
-    async def close(self) -> None:
-        connection, self._connection = self._connection, None
-        self._among.discard(self)
-        try:
-            await self._socket.close()
-        finally:
-            if connection is not None:
-                _end(connection)
-
-
-def _end(connection: sockets.socket) -> None:
-    """Shut the connection down. Otherwise a peer that stays connected and reads nothing would leave
-    unsent bytes on our side for ever.
-    """
-    with connection, suppress(OSError):  # usually it has ended already
-        connection.shutdown(sockets.SHUT_RDWR)

@@ -15,13 +15,14 @@ from msgspec.structs import replace
 from tenure.base.hosts import is_of_no_site
 from tenure.errors import RemoteProtocolError
 from tenure.runtime.clock import boot_clock
-from tenure.transport.accepted_socket import CLOSE_SECONDS, NoHandshake, answer_handshake
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.connection_limits import ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
 from tenure.transport.doors import DoorGate, Listener, ShowsPage
-from tenure.transport.fair_turns import FairTurns
+from tenure.transport.fair_turns import FRAMES_A_TURN, FairTurns
+from tenure.transport.frame_socket import CLOSE_SECONDS
 from tenure.transport.guarded_app import check_proof, guard_app
+from tenure.transport.handshakes import NoHandshake, answer_handshake
 from tenure.transport.http_listener import LIMITS, HttpListener
 from tenure.transport.large_messages import LargeMessages, PatientSocket
 from tenure.transport.pool_secret import PoolSecret
@@ -37,10 +38,6 @@ GATE_SECONDS = 1.0
 """How often the door checks whether clients may stay."""
 LAG_BYTES = 16 << 20
 """The bytes that may wait for a client beside one large message: four of the largest values."""
-FRAMES_A_TURN = 64
-"""The frames that are read before everything else in this process has its turn, and the renewal of
-its leases with it: they take a few milliseconds.
-"""
 MESSAGES_A_SECOND = 10_000
 """A client that sends more is read more slowly, so that it slows down; none of ours is as fast. A
 message counts once for each 8 KiB, so this is 80 MB a second, too.
@@ -236,7 +233,6 @@ class _DoorSocket(PatientSocket):
             most_bytes=most_bytes,
             lag_bytes=LAG_BYTES,
             turns=turns,
-            frames_a_turn=FRAMES_A_TURN,
             pace=RateBound(MESSAGES_A_SECOND, MESSAGES_AT_ONCE),
         )
         self.bound_unfinished(unfinished, str(address[0]), *([shown] if shown else []))

@@ -1,14 +1,27 @@
-"""Frames of WebSocket (RFC 6455) as a server has them: made once for many, and read one at a time.
+"""Frames of WebSocket (RFC 6455): made once for many, and read one at a time.
 
 A server's frames are not masked, so the bytes of one message are the same for all its receivers. A
-client's frames are read only when it is their turn: if a client sends thousands at once, a few are
-read, and the rest stay in the buffer as they came. A connection at rest keeps no buffer.
+peer's frames are read only when it is their turn: if it sends thousands at once, a few are read,
+and the rest stay in the buffer as they came. A connection at rest keeps no buffer.
 
 However a client cuts its message, reading it costs what its bytes cost: pieces are kept as they
 came, and are joined once, when the last one is there.
 """
 
+from collections.abc import Callable
+from random import getrandbits
+
 from aiohttp import WSCloseCode
+
+try:
+    from aiohttp._websocket.helpers import websocket_mask as mask_in_place
+except ImportError:  # it has no public name; it is in C, and a hundred times as fast
+
+    def mask_in_place(mask: bytes, data: bytearray) -> None:
+        """Add or remove the mask, which is repeated over the data."""
+        for place, byte in enumerate(mask):
+            data[place::4] = data[place::4].translate(_EXCLUSIVE_OR[byte])
+
 
 BINARY = 2
 CLOSE, PING, PONG = 8, 9, 10
@@ -27,14 +40,13 @@ _LAST_BINARY = _LAST | BINARY
 _MASKED, _LENGTH = 0x80, 0x7F
 _TWO_BYTE_LENGTH, _EIGHT_BYTE_LENGTH = 126, 127
 _TEXT = 1
-_NO_MASK = bytes(4)
-_SHORT = 256
-"""Up to this size, unmasking with one large number is quicker than with four strides."""
+_MASK_BYTES = 4
+_NO_STATUS = 1005
 _EXCLUSIVE_OR = tuple(bytes(mask ^ byte for byte in range(256)) for mask in range(256))
 
 
 class FrameError(Exception):
-    """A client sent bytes that are not WebSocket, or a frame that is not accepted here."""
+    """A peer sent bytes that are not WebSocket, or a frame that is not accepted here."""
 
     def __init__(self, code: WSCloseCode, why: str) -> None:
         super().__init__(why)
@@ -42,42 +54,54 @@ class FrameError(Exception):
 
 
 def frame(payload: bytes, opcode: int = BINARY) -> bytes:
-    """`payload` as one unmasked frame."""
-    size, first = len(payload), _LAST | opcode
-    if size < _TWO_BYTE_LENGTH:
-        return bytes((first, size)) + payload
-    if size < 1 << 16:
-        return bytes((first, _TWO_BYTE_LENGTH)) + size.to_bytes(2, "big") + payload
-    return bytes((first, _EIGHT_BYTE_LENGTH)) + size.to_bytes(8, "big") + payload
+    """`payload` as one frame of a server."""
+    return _head(len(payload), opcode, 0) + payload
 
 
-def close_frame(code: int, why: str) -> bytes:
-    """The last frame of a connection, with as much of the reason as there is room for."""
-    reason = why.encode()[:REASON_BYTES].decode(errors="ignore").encode()
-    return frame(code.to_bytes(2, "big") + reason, CLOSE)
+def masked_frame(payload: bytes, opcode: int = BINARY) -> bytes:
+    """`payload` as one frame of a client, with a mask that nobody foresees."""
+    mask = getrandbits(8 * _MASK_BYTES).to_bytes(_MASK_BYTES, "big")
+    return b"".join((_head(len(payload), opcode, _MASKED), mask, unmasked(mask, payload)))
 
 
-def unmasked(mask: bytes | bytearray, data: bytes | bytearray) -> bytes:
-    """Remove the mask, which is repeated over the data."""
-    size = len(data)
-    if mask == _NO_MASK:
-        return bytes(data)
-    if size <= _SHORT:
-        repeated = (mask * (size // 4 + 1))[:size]
-        number = int.from_bytes(data, "little") ^ int.from_bytes(repeated, "little")
-        return number.to_bytes(size, "little")
-    found = bytearray(size)
-    for place, byte in enumerate(mask):
-        found[place::4] = data[place::4].translate(_EXCLUSIVE_OR[byte])
+def unmasked(mask: bytes | bytearray, data: bytes) -> bytes:
+    """Add the mask to data, or remove it."""
+    found = bytearray(data)
+    mask_in_place(bytes(mask), found)
     return bytes(found)
 
 
+def _head(size: int, opcode: int, masked: int) -> bytes:
+    first = _LAST | opcode
+    if size < _TWO_BYTE_LENGTH:
+        return bytes((first, masked | size))
+    if size < 1 << 16:
+        return bytes((first, masked | _TWO_BYTE_LENGTH)) + size.to_bytes(2, "big")
+    return bytes((first, masked | _EIGHT_BYTE_LENGTH)) + size.to_bytes(8, "big")
+
+
+def close_frame(code: int, why: str, framed: Callable[[bytes, int], bytes] = frame) -> bytes:
+    """The last frame of a connection, with as much of the reason as there is room for."""
+    reason = why.encode()[:REASON_BYTES].decode(errors="ignore").encode()
+    return framed(code.to_bytes(2, "big") + reason, CLOSE)
+
+
+def closed_because(payload: bytes) -> str:
+    """What the peer's last frame says, for people to read."""
+    code = int.from_bytes(payload[:2], "big") if payload else _NO_STATUS
+    reason = payload[2:].decode(errors="replace")
+    return f"it closed the connection ({code}{': ' if reason else ''}{reason})"
+
+
 class FrameReader:
-    """Splits what one client sends into frames, for messages of up to `most_bytes`."""
+    """Splits what one peer sends into frames, for messages of up to `most_bytes`. Those of a client
+    are masked.
+    """
 
-    __slots__ = ("_at", "_buffer", "_most_bytes", "_pieces", "_pieces_bytes")
+    __slots__ = ("_at", "_buffer", "_mask", "_most_bytes", "_pieces", "_pieces_bytes")
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, *, is_masked: bool = True) -> None:
+        self._mask = _MASKED if is_masked else 0
         self._most_bytes = most_bytes
         self._buffer: bytes | bytearray = b""
         self._at = 0
@@ -117,9 +141,9 @@ class FrameReader:
         if size - at < 2:  # noqa: PLR2004 - the head
             return None
         first, second = buffer[at], buffer[at + 1]
-        if first != _LAST_BINARY or second < _MASKED or self._pieces:
+        if first != _LAST_BINARY or second & _MASKED != self._mask or self._pieces:
             self._check(first, second)
-        length, begins = second & _LENGTH, at + 6
+        length, begins = second & _LENGTH, at + (2 + _MASK_BYTES if self._mask else 2)
         if length >= _TWO_BYTE_LENGTH:
             wide = 2 if length == _TWO_BYTE_LENGTH else 8
             begins += wide
@@ -132,7 +156,9 @@ class FrameReader:
         ends = begins + length
         if size < ends:
             return None
-        payload = unmasked(buffer[begins - 4 : begins], buffer[begins:ends])
+        payload = bytes(buffer[begins:ends])
+        if self._mask:
+            payload = unmasked(buffer[begins - _MASK_BYTES : begins], payload)
         self._buffer, self._at = (b"", 0) if ends == size else (buffer, ends)
         if first == _LAST_BINARY:
             return BINARY, payload
@@ -160,8 +186,8 @@ class FrameReader:
             raise FrameError(WSCloseCode.UNSUPPORTED_DATA, TEXT_REFUSED)
         elif opcode not in (PIECE, BINARY, CLOSE, PING, PONG):
             why = f"a frame of the unknown kind {opcode}"
-        elif second < _MASKED:
-            why = "a frame of a client that is not masked"
+        elif second & _MASKED != self._mask:
+            why = "a frame of a client that is not masked" if self._mask else "a masked frame"
         elif opcode >= CLOSE and (not first & _LAST or second & _LENGTH >= _TWO_BYTE_LENGTH):
             why = "a control frame that is long, or in pieces"
         elif opcode < CLOSE and (opcode == PIECE) != bool(self._pieces):

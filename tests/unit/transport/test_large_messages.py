@@ -35,7 +35,7 @@ from tenure.wire.versions import NEWEST
 from tenure.wire.volume import encode_volume, is_list
 from tests.patience import DEADLINE_SECONDS, until
 from tests.unit.manager.serving import serving
-from tests.unit.transport.test_accepted_socket import ASKED, raw
+from tests.unit.transport.test_frame_socket import ASKED, raw
 from tests.unit.transport.test_websocket_door import Counting, opened
 from tests.unit.transport.test_websocket_frames import sent
 

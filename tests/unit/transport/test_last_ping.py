@@ -8,6 +8,7 @@ import re
 import pytest
 
 from tenure.transport.channels import ChannelLost
+from tenure.transport.socket_channel import SocketChannel
 from tenure.transport.websocket_channels import WebSocketChannels
 
 ACCEPTING = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -33,7 +34,8 @@ async def test_a_ping_at_the_end_of_a_connection_is_its_end() -> None:
     port = server.sockets[0].getsockname()[1]
     channels = WebSocketChannels()
     channel = await channels.connect(f"http://127.0.0.1:{port}")
-    while not channel._socket._writer.transport.is_closing():  # type: ignore[attr-defined]  # noqa: ASYNC110  # the end of the connection is heard in some turns of the loop
+    assert isinstance(channel, SocketChannel)
+    while not channel.transport.is_closing():  # noqa: ASYNC110  # the end of the connection is heard in some turns of the loop
         await asyncio.sleep(0)
     with pytest.raises(ChannelLost):
         await channel.receive()

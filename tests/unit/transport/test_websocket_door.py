@@ -11,14 +11,14 @@ import pytest
 from aiohttp import WSCloseCode
 
 from tenure.base.instants import Instant, seconds
-from tenure.transport import accepted_socket, websocket_door
+from tenure.transport import frame_socket, websocket_door
 from tenure.transport.doors import Connection
-from tenure.transport.fair_turns import TURN_NS
+from tenure.transport.fair_turns import FRAMES_A_TURN, TURN_NS
 from tenure.transport.unread_answers import UNREAD_BYTES
-from tenure.transport.websocket_door import FRAMES_A_TURN, LINES_AT_ONCE, WebSocketDoor
+from tenure.transport.websocket_door import LINES_AT_ONCE, WebSocketDoor
 from tenure.transport.websocket_frames import CLOSE, MOST_PIECES, PIECE, PING, PONG
 from tests.patience import DEADLINE_SECONDS
-from tests.unit.transport.test_accepted_socket import ASKED, heard, raw
+from tests.unit.transport.test_frame_socket import ASKED, heard, raw
 from tests.unit.transport.test_websocket_frames import sent
 
 pytestmark = pytest.mark.asyncio
@@ -137,7 +137,7 @@ async def test_a_turn_ends_by_time_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 frames that take long would hold up everything else in the process."""
     listener = Counting(takes_ns=TURN_NS // 2)
     async with opened(listener, 2) as (_, door):
-        monkeypatch.setattr(accepted_socket, "boot_clock", listener.clock)
+        monkeypatch.setattr(frame_socket, "boot_clock", listener.clock)
         first, second = door._open
         first.data_received(sent(b"a") * FRAMES_A_TURN)
         second.data_received(sent(b"a"))
@@ -154,7 +154,7 @@ async def test_sockets_that_have_one_slow_frame_each_share_a_pass(
 ) -> None:
     listener = Counting(takes_ns=TURN_NS // 2)
     async with opened(listener, 20) as (_, door):
-        monkeypatch.setattr(accepted_socket, "boot_clock", listener.clock)
+        monkeypatch.setattr(frame_socket, "boot_clock", listener.clock)
         for socket in door._open:
             socket.data_received(sent(b"a"))
         assert listener.count == 2

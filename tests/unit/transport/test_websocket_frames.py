@@ -18,6 +18,7 @@ from tenure.transport.websocket_frames import (
     FrameReader,
     close_frame,
     frame,
+    masked_frame,
     unmasked,
 )
 
@@ -178,3 +179,18 @@ def test_a_message_has_only_so_many_pieces() -> None:
     with pytest.raises(FrameError, match="in more than 1024 pieces") as raised:
         reader.take()
     assert raised.value.code == WSCloseCode.POLICY_VIOLATION
+
+
+@given(data=st.binary(max_size=70_000))
+def test_what_a_client_sends_is_what_a_server_reads(data: bytes) -> None:
+    reader = FrameReader(len(data))
+    reader.feed(masked_frame(data) + masked_frame(b"", PING))
+    assert taken(reader) == [(BINARY, data), (PING, b"")]
+
+
+def test_a_client_reads_frames_of_a_server_only() -> None:
+    reader = FrameReader(10, is_masked=False)
+    reader.feed(frame(b"a") + frame(b"b" * 10) + masked_frame(b"c"))
+    assert [reader.take(), reader.take()] == [(BINARY, b"a"), (BINARY, b"b" * 10)]
+    with pytest.raises(FrameError, match="a masked frame"):
+        reader.take()

@@ -1,22 +1,14 @@
-"""A WebSocket at the side that accepted it: a protocol of its own, without a task to read it.
+"""Either end of a WebSocket: a protocol of its own, without a task to read it.
 
-aiohttp reads the request that begins a WebSocket, so that this request passes all checks of any
-other request. What aiohttp keeps for the socket after that is large: the request, the response, a
-task with its call stack, a parser, a queue, and two timers. At rest that is nearly all that a
-connection costs. So the connection is taken from aiohttp after the handshake: one object is left,
-which is called with the bytes that come.
-
-If a client sends much at once, a few of its frames are read at a time, and in between it is
-everybody else's turn (`fair_turns`).
+One object is called with the bytes that come (see `handshakes`). If a peer sends much at once, a
+few of its frames are read at a time, and in between it is everybody else's turn (`fair_turns`).
 """
 
 import asyncio
-import base64
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Hashable
 
-from aiohttp import WSCloseCode, hdrs, web
+from aiohttp import WSCloseCode
 
 from tenure.base.instants import MILLISECOND_NS, Instant, in_seconds
 from tenure.runtime.clock import boot_clock
@@ -33,7 +25,9 @@ from tenure.transport.websocket_frames import (
     FrameError,
     FrameReader,
     close_frame,
+    closed_because,
     frame,
+    masked_frame,
 )
 
 FAIR_NS = MILLISECOND_NS
@@ -43,24 +37,26 @@ in its buffer, thousands of messages, would be handled in one go.
 WAITING_BYTES = 4096
 """The bytes that may wait for their turn before reading pauses: some tens of renewals."""
 CLOSE_SECONDS = 2.0
-"""How long a client has to answer that its connection is closed."""
-_KEY_SUFFIX = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-_PING = frame(b"", PING)
+"""How long a peer has to answer that its connection is closed."""
+LOOKS = 4
+"""How often it is looked whether a peer is silent, in the time after which it is asked."""
 
 
-class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
-    """One client's WebSocket. The acceptor decides what its messages mean.
+class FrameSocket(ConnectedPeer, asyncio.Protocol):
+    """The WebSocket of one peer. A subclass decides what its messages mean.
 
-    At most `frames_a_turn` of its frames are read before it waits for another of its `turns`. A
-    client that sends more than its `rate` is refused; one that sends more than its `pace` is not
-    read until it has kept to it.
+    Some of its frames are read before it waits for another of its `turns`. A peer that sends more
+    than its `rate` is refused; one that sends more than its `pace` is not read until it has kept to
+    it. `is_dialled` says that this process has made the connection, and so
+    masks its frames.
     """
 
     __slots__ = (
         "_ending",
         "_frames",
-        "_frames_a_turn",
         "_gone",
+        "_is_asked",
+        "_is_dialled",
         "_is_paused",
         "_is_unfinished",
         "_is_waiting",
@@ -71,6 +67,7 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         "_whose",
         "heard_at",
         "left",
+        "why",
     )
 
     def __init__(
@@ -81,22 +78,24 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         most_bytes: int,
         lag_bytes: int,
         turns: FairTurns,
-        frames_a_turn: int = 1,
         rate: RateBound | None = None,
         pace: RateBound | None = None,
+        is_dialled: bool = False,
     ) -> None:
         super().__init__(transport, version, lag_bytes)
         self.transport: asyncio.Transport
         self.heard_at: Instant = boot_clock()
         """When bytes last arrived."""
-        self.left: Callable[[AcceptedSocket], None] | None = None
+        self.left: Callable[[FrameSocket], None] | None = None
         """Called when the connection is gone; whoever counts connections sets it."""
-        self._frames: FrameReader | None = FrameReader(most_bytes)
+        self.why = ""
+        """The reason why the connection ends, once it is known, for people to read."""
+        self._is_dialled = is_dialled
+        self._frames: FrameReader | None = FrameReader(most_bytes, is_masked=not is_dialled)
         """The frames read so far; None once a frame cannot be read: later bytes are dropped until
         the connection ends.
         """
         self._turns = turns
-        self._frames_a_turn = frames_a_turn
         self._rate = rate
         self._pace = pace
         self._unfinished: UnfinishedMessages | None = None
@@ -112,12 +111,14 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         sent.
         """
         self._gone: asyncio.Future[None] | None = None
+        self._is_asked = False
+        """Whether it was asked, and has said nothing since."""
 
     def bound_unfinished(self, all_of_port: UnfinishedMessages, *whose: Hashable) -> None:
         """Bound what is kept of unfinished messages, for each of these names of the peer."""
         self._unfinished, self._whose = all_of_port, whose
 
-    # --- what each kind of server says ---
+    # --- what each kind of socket says ---
 
     @abstractmethod
     def on_message(self, data: bytes) -> None:
@@ -141,6 +142,7 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         now = boot_clock()
         is_close_behind = now - self.heard_at < FAIR_NS
         self.heard_at = now
+        self._is_asked = False
         frames = self._frames
         if frames is None:
             return
@@ -191,12 +193,12 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
 
     def _take_some(self, now: Instant) -> bool:
         """Take the frames of one turn. Returns whether there may be another."""
-        left, spent_ns, is_more = self._frames_a_turn, 0, True
+        left, spent_ns, is_more = self._turns.frames, 0, True
         while left and is_more and spent_ns < TURN_NS:
             is_more = self._take(now)
             left -= 1
             spent_ns = boot_clock() - now
-        self._turns.count(self._frames_a_turn - left, spent_ns)
+        self._turns.count(self._turns.frames - left, spent_ns)
         return is_more
 
     def _take(self, now: Instant) -> bool:
@@ -214,7 +216,7 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
             return False
         code, payload = taken
         if code == CLOSE:
-            self._on_close()
+            self._on_close(payload)
             return False
         if self._ending is None and not self._on_frame(code, payload, now):
             return False
@@ -231,7 +233,7 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         if code == BINARY:
             self.on_message(payload)
         elif code == PING:
-            self.send_frame(frame(payload, PONG))
+            self.send_frame(self._framed(payload, PONG))
         rest_ns = 0 if self._pace is None else self._pace.rest_ns(now, counts)
         if rest_ns:
             self._rest(rest_ns)
@@ -250,24 +252,28 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         """Read again, when it is its turn."""
         self._turns.put(self)
 
-    def _on_close(self) -> None:
+    def _framed(self, payload: bytes, opcode: int = BINARY) -> bytes:
+        return masked_frame(payload, opcode) if self._is_dialled else frame(payload, opcode)
+
+    def _on_close(self, payload: bytes) -> None:
+        self.why = self.why or closed_because(payload)
         if self._ending is None:
-            self.transport.write(close_frame(WSCloseCode.OK, ""))
+            self.transport.write(close_frame(WSCloseCode.OK, "", self._framed))
         self.transport.close()
 
     # --- ending ---
 
     @property
     def is_ending(self) -> bool:
-        """Whether the client was sent a close frame."""
+        """Whether the peer was sent a close frame."""
         return self._ending is not None
 
     def end(self, code: int, why: str) -> None:
-        """Close the connection, and tell the client the reason."""
+        """Close the connection, and tell the peer the reason."""
         if self._ending is None and not self.transport.is_closing():
             self.on_ending()
             self._ending = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._give_up)
-            self.transport.write(close_frame(code, why))
+            self.transport.write(close_frame(code, why, self._framed))
 
     def _give_up(self) -> None:
         if self.transport.get_write_buffer_size():
@@ -292,96 +298,28 @@ class AcceptedSocket(ConnectedPeer, asyncio.Protocol):
         if self._gone is None:
             self._gone = asyncio.get_running_loop().create_future()
         self._gone.set_result(None)
+        self.why = self.why or str(exc or "") or "it broke off the connection"
         if self.left is not None:
             self.left(self)
         self.on_lost()
 
     def is_there(self, now: Instant, silent_ns: int) -> None:
-        """Ping a client that has been silent for `silent_ns`. Cut it off if it has not answered for
+        """Ask a peer that has been silent for `silent_ns`. Cut it off if it has not answered for
         half as long again: its host may have died without closing anything.
         """
         silent = now - self.heard_at
         is_stuck = self._unfinished is not None and self._unfinished.is_stuck(self, now)
-        if is_stuck or silent >= silent_ns + silent_ns // 2:
+        # If it is this process that has stopped for so long, an answer may be there to be read.
+        if is_stuck or (silent >= silent_ns + silent_ns // 2 and self._is_asked):
+            self.why = self.why or "it has not answered a ping"
             self.transport.abort()
         elif silent >= silent_ns and self._ending is None:
-            self.send_frame(_PING)
+            self._is_asked = True
+            self.send_frame(self._framed(b"", PING))
 
-
-class NoHandshake(ValueError):
-    """A request that does not begin a WebSocket."""
-
-
-class _HandedOver(web.StreamResponse):
-    """The response that aiohttp gets, after which it leaves the connection alone."""
-
-    async def prepare(self, request: web.BaseRequest) -> None:
-        """Do nothing: the request was answered already."""
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Do nothing: the connection continues."""
-
-
-class _Rest:
-    """Takes the bytes that come after the request."""
-
-    def __init__(self, socket: AcceptedSocket) -> None:
-        self._socket = socket
-
-    def feed_data(self, data: bytes) -> None:
-        """See aiohttp's `WebSocketReader`."""
-        self._socket.data_received(data)
-
-    def feed_eof(self) -> None:
-        """See aiohttp's `WebSocketReader`."""
-
-
-def answer_handshake(request: web.Request, *protocols: str) -> asyncio.Transport:
-    """Agree to a WebSocket that speaks the first of these protocols that the client offers.
-
-    Raises NoHandshake if the request does not begin a WebSocket, and ConnectionError if the client
-    has gone.
-    """
-    said = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "")
-    offered = [each.strip() for each in said.split(",")]
-    try:
-        # As if all were ours: aiohttp logs those that are not, as many and as long as they are.
-        begins = web.WebSocketResponse(protocols=offered).can_prepare(request)
-    except ValueError as error:  # a key that is not in ASCII
-        raise NoHandshake(str(error)) from error
-    # aiohttp gives a HEAD to the handler of a GET, and no answer to one has anything after its head
-    if not begins or request.can_read_body or request.method != hdrs.METH_GET:
-        raise NoHandshake("the headers do not begin a WebSocket")
-    transport = request.transport
-    if transport is None or transport.is_closing():
-        raise ConnectionError("the client has gone")
-    key = request.headers[hdrs.SEC_WEBSOCKET_KEY].encode()
-    accepted = base64.b64encode(hashlib.sha1(key + _KEY_SUFFIX, usedforsecurity=False).digest())
-    found = next((each for each in offered if each in protocols), "")
-    chosen = f"Sec-WebSocket-Protocol: {found}\r\n" if found else ""
-    head = (
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
-        f"Sec-WebSocket-Accept: {accepted.decode()}\r\n{chosen}\r\n"
-    )
-    try:
-        transport.write(head.encode())
-    except RuntimeError as error:  # uvloop: the handle is closed, and `is_closing` does not say so
-        request.protocol.force_close()  # otherwise aiohttp writes to it, too, and logs two stacks
-        raise ConnectionError("the client has gone") from error
-    return transport
-
-
-def hand_over(request: web.Request, socket: AcceptedSocket) -> web.StreamResponse:
-    """Let `socket` read everything that arrives on the request's connection from now on. The
-    request's handler must return what this returns.
-
-    aiohttp has no way to let go of a connection. What it does when it loses one is what we want,
-    except that it closes the connection.
-    """
-    handler = request.protocol
-    socket.transport.set_protocol(socket)
-    handler.transport = None
-    socket.transport.resume_reading()  # if more came after the request than aiohttp keeps
-    handler.set_parser(_Rest(socket))  # type: ignore[arg-type]
-    handler.connection_lost(None)
-    return _HandedOver()
+    def look_for_silence(self, silent_ns: int) -> None:
+        """See `is_there` every now and then, where no listener does it for all its sockets."""
+        if not self.transport.is_closing():
+            self.is_there(boot_clock(), silent_ns)
+            loop = asyncio.get_running_loop()
+            loop.call_later(in_seconds(silent_ns) / LOOKS, self.look_for_silence, silent_ns)

@@ -18,15 +18,14 @@ from aiohttp.streams import EMPTY_PAYLOAD
 from aiohttp.test_utils import make_mocked_request
 
 from tenure.base.instants import Instant, seconds
-from tenure.transport import accepted_socket
-from tenure.transport.accepted_socket import (
-    WAITING_BYTES,
-    AcceptedSocket,
-    NoHandshake,
-    answer_handshake,
-)
+from tenure.transport import frame_socket
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.fair_turns import FairTurns
+from tenure.transport.frame_socket import (
+    WAITING_BYTES,
+    FrameSocket,
+)
+from tenure.transport.handshakes import NoHandshake, answer_handshake
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.rate_bound import TIMES_OF_NOTHING, RateBound
 from tenure.transport.websocket_frames import BINARY, CLOSE, PIECE, PING, PONG, frame
@@ -42,7 +41,7 @@ ASKED = (
 )
 
 
-class Echo(AcceptedSocket):
+class Echo(FrameSocket):
     """Says what it is told."""
 
     count = 0
@@ -75,8 +74,9 @@ class Place:
             transport = answer_handshake(request, "a")
         except NoHandshake as error:
             raise web.HTTPBadRequest(text=str(error)) from error
-        options = {"most_bytes": 1 << 20, "lag_bytes": 1 << 20, **self._options()}
-        socket = Echo(transport, 1, turns=self._turns, **options)
+        bounds = {"turns": self._turns, "most_bytes": 1 << 20, "lag_bytes": 1 << 20}
+        options: dict[str, Any] = bounds | self._options()
+        socket = Echo(transport, 1, **options)
         self.sockets.append(socket)
         self.requests.append(weakref.ref(request))
         return self.listener.hand_over(request, socket)
@@ -190,7 +190,7 @@ async def test_whoever_is_ended_is_told_why_and_nothing_after_it() -> None:
 async def test_whoever_does_not_answer_that_it_is_ended_is_let_go(
     unread: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accepted_socket, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(frame_socket, "CLOSE_SECONDS", 0.01)
     async with place() as at, raw(at.url) as (reader, writer):
         writer.write(ASKED)
         await reader.readuntil(b"\r\n\r\n")
@@ -220,6 +220,21 @@ async def test_whoever_is_silent_is_asked_and_then_let_go() -> None:
             socket.is_there(Instant(socket.heard_at + seconds(after)), seconds(10))
             assert socket.transport.is_closing() is ends
         assert await heard(reader) == (PING, b"")
+
+
+async def test_a_peer_is_asked_before_it_is_let_go_even_if_this_process_was_stopped() -> None:
+    """What it has said meanwhile may be there to be read."""
+    async with place() as at, raw(at.url) as (reader, writer):
+        writer.write(ASKED)
+        await reader.readuntil(b"\r\n\r\n")
+        [socket] = at.sockets
+        much_later = Instant(socket.heard_at + seconds(1000))
+        socket.is_there(much_later, seconds(10))
+        assert await heard(reader) == (PING, b"")
+        assert not socket.transport.is_closing()
+        socket.is_there(much_later, seconds(10))
+        assert socket.transport.is_closing()
+        assert socket.why == "it has not answered a ping"
 
 
 async def test_whoever_is_gone_although_its_transport_does_not_say_so_is_gone() -> None:
@@ -289,7 +304,7 @@ async def test_more_than_its_rate_allows_is_not_read() -> None:
 
 
 async def test_a_flood_has_a_few_frames_of_each_pass_of_the_loop() -> None:
-    async with place(lambda: {"frames_a_turn": 16}) as at, raw(at.url) as (reader, writer):
+    async with place(lambda: {"turns": FairTurns(free=16)}) as at, raw(at.url) as (reader, writer):
         writer.write(ASKED)
         await reader.readuntil(b"\r\n\r\n")
         [socket] = at.sockets

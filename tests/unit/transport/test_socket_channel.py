@@ -10,14 +10,14 @@ import pytest
 
 from tenure.base.instants import Instant, seconds
 from tenure.protocol.lease.limits import CHUNK_BYTES
-from tenure.transport import accepted_channel
-from tenure.transport.accepted_channel import WAITING_MESSAGES, AcceptedChannel
+from tenure.transport import websocket_channels
 from tenure.transport.channels import Channel
+from tenure.transport.fair_turns import FRAMES_A_TURN
+from tenure.transport.socket_channel import WAITING_MESSAGES, SocketChannel
 from tenure.transport.unfinished_messages import KEPT_BYTES
 from tenure.transport.websocket_channels import PATH, WebSocketChannels
-from tenure.transport.websocket_door import FRAMES_A_TURN
 from tests.patience import DEADLINE_SECONDS
-from tests.unit.transport.test_accepted_socket import ASKED, raw
+from tests.unit.transport.test_frame_socket import ASKED, raw
 from tests.unit.transport.test_websocket_frames import sent
 
 pytestmark = pytest.mark.asyncio
@@ -30,10 +30,10 @@ class Serving:
     def __init__(self) -> None:
         self.count = 0
         self.may_read = asyncio.Event()
-        self.channels: list[AcceptedChannel] = []
+        self.channels: list[SocketChannel] = []
 
     async def __call__(self, channel: Channel) -> None:
-        assert isinstance(channel, AcceptedChannel)
+        assert isinstance(channel, SocketChannel)
         self.channels.append(channel)
         await self.may_read.wait()
         while True:
@@ -60,7 +60,7 @@ async def opened(serving: Serving, count: int = 1) -> AsyncIterator[list[Client]
         await channels.close()
 
 
-def kept(channels: list[AcceptedChannel]) -> int:
+def kept(channels: list[SocketChannel]) -> int:
     """The bytes that are kept of their unfinished messages."""
     there = [each for each in channels if not each.transport.is_closing()]
     return sum(each._frames.unfinished for each in there if each._frames)
@@ -128,8 +128,8 @@ async def test_one_that_sends_much_is_read_a_few_messages_at_a_time() -> None:
 async def test_who_sends_faster_than_any_of_ours_is_read_more_slowly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(accepted_channel, "MESSAGES_A_SECOND", 0.001)
-    monkeypatch.setattr(accepted_channel, "MESSAGES_AT_ONCE", 2)
+    monkeypatch.setattr(websocket_channels, "MESSAGES_A_SECOND", 0.001)
+    monkeypatch.setattr(websocket_channels, "MESSAGES_AT_ONCE", 2)
     serving = Serving()
     serving.may_read.set()
     async with opened(serving) as [(_, writer)]:

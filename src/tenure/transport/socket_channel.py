@@ -1,4 +1,4 @@
-"""A channel at the side that accepted it: its messages wait here until somebody receives them.
+"""A channel over a socket: its messages wait here until somebody receives them.
 
 What waits is bounded. Beyond that nothing more is read, and the other side's `send` waits in turn.
 """
@@ -9,18 +9,12 @@ from collections import deque
 from aiohttp import WSCloseCode
 
 from tenure.base.instants import Instant
-from tenure.transport.accepted_socket import AcceptedSocket
 from tenure.transport.channels import ChannelLost
 from tenure.transport.fair_turns import FairTurns
+from tenure.transport.frame_socket import FrameSocket
 from tenure.transport.rate_bound import RateBound
-from tenure.transport.unfinished_messages import UnfinishedMessages
-from tenure.transport.websocket_door import (
-    FRAMES_A_TURN,
-    LAG_BYTES,
-    MESSAGES_A_SECOND,
-    MESSAGES_AT_ONCE,
-)
-from tenure.transport.websocket_frames import FrameError, frame
+from tenure.transport.websocket_door import LAG_BYTES
+from tenure.transport.websocket_frames import FrameError
 from tenure.wire.limits import HAND_OFF_BYTES
 from tenure.wire.versions import OLDEST
 
@@ -29,17 +23,19 @@ WAITING_BYTES = 1 << 20
 """With this much waiting to be received, nothing more is read."""
 
 
-class AcceptedChannel(AcceptedSocket):
-    """One that a peer has opened; see `Channel`."""
+class SocketChannel(FrameSocket):
+    """One end of a channel; see `Channel`. What is accepted has a `pace`."""
 
-    __slots__ = ("_arrived", "_is_held", "_may_write", "_waiting", "_waiting_bytes", "_why", "peer")
+    __slots__ = ("_arrived", "_is_held", "_may_write", "_waiting", "_waiting_bytes", "peer")
 
     def __init__(
         self,
         transport: asyncio.Transport,
         peer: str,
         turns: FairTurns,
-        unfinished: UnfinishedMessages,
+        *,
+        pace: RateBound | None = None,
+        is_dialled: bool = False,
     ) -> None:
         super().__init__(
             transport,
@@ -47,10 +43,9 @@ class AcceptedChannel(AcceptedSocket):
             most_bytes=HAND_OFF_BYTES,
             lag_bytes=LAG_BYTES,
             turns=turns,
-            frames_a_turn=FRAMES_A_TURN,
-            pace=RateBound(MESSAGES_A_SECOND, MESSAGES_AT_ONCE),
+            pace=pace,
+            is_dialled=is_dialled,
         )
-        self.bound_unfinished(unfinished, peer)
         self.peer = peer
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0
@@ -58,16 +53,13 @@ class AcceptedChannel(AcceptedSocket):
         self._may_write = asyncio.Event()
         self._may_write.set()
         self._is_held = False
-        self._why = ""
-        """The reason why nothing more arrives, or can be sent."""
 
     # --- receiving ---
 
     async def receive(self) -> bytes:
         """The next message, also after the other side has closed."""
         while not self._waiting:
-            if self._why:
-                raise ChannelLost(self._why)
+            self._check()
             self._arrived.clear()
             await self._arrived.wait()
         data = self._waiting.popleft()
@@ -101,13 +93,13 @@ class AcceptedChannel(AcceptedSocket):
     async def send(self, data: bytes) -> None:
         """Send a message, and wait while the other side reads too little."""
         self._check()
-        self.transport.write(frame(data))
+        self.transport.write(self._framed(data))
         await self._may_write.wait()
         self._check()
 
     def _check(self) -> None:
-        if self._why:
-            raise ChannelLost(self._why)
+        if self.why:
+            raise ChannelLost(self.why)
 
     def pause_writing(self) -> None:
         """The other side reads too little."""
@@ -138,9 +130,9 @@ class AcceptedChannel(AcceptedSocket):
 
     def on_lost(self) -> None:
         """Whoever waits is told."""
-        self._lose("the other side closed the connection")
+        self._lose(self.why)
 
     def _lose(self, why: str) -> None:
-        self._why = self._why or why
+        self.why = self.why or why
         self._arrived.set()
         self._may_write.set()
