@@ -17,6 +17,7 @@ from benchmarks._quick import sized
 from benchmarks.check import owner_of_half_the_keys
 from benchmarks.experiments.limits import Clients, VirtualManager
 from lab.worlds.lease.run import run_seed
+from lab.worlds.lease.trial import Trial
 from tenure.base.instants import Instant
 from tenure.client.routes import RouteBoard, Routes
 from tenure.protocol.lease.client_events import ManagerSaid
@@ -24,7 +25,6 @@ from tenure.protocol.lease.lookup.events import LookupAction, LookupConfig, Rout
 from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import SyncResponse
 from tenure.protocol.lease.timing import DEFAULT
-from tenure.sim.lease.trial import Trial
 from tenure.wire.lease import decode_to_lookup, encode
 from tenure.wire.versions import NEWEST
 

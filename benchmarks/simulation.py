@@ -15,9 +15,9 @@ from time import perf_counter, process_time
 from benchmarks._quick import QUICK, at_least, at_most, sized
 from benchmarks._rounds import line
 from lab.worlds.lease.run import run_seed, run_seeds
+from lab.worlds.lease.trial import Trial
 from lab.worlds.run import Outcome, total
 from tenure.base.instants import SECOND_NS
-from tenure.sim.lease.trial import Trial
 
 HOURS = sized(1_000, 4)
 CORES = 2

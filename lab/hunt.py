@@ -27,13 +27,13 @@ from lab.worlds.columns.trial import ColumnsTrial
 from lab.worlds.entity.run import run_entities
 from lab.worlds.entity.trial import EntityTrial
 from lab.worlds.lease.run import run_seed
+from lab.worlds.lease.trial import Trial
 from lab.worlds.rivals.run import run_rivals
 from lab.worlds.rivals.strikes import RivalsTrial
 from lab.worlds.run import Outcome
 from lab.worlds.services.run import run_services
 from lab.worlds.volume.run import run_caches
 from lab.worlds.volume.trial import VolumeTrial
-from tenure.sim.lease.trial import Trial
 from tests.simulation import (
     test_entity_seeds,
     test_mutants_of_caches,

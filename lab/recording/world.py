@@ -6,16 +6,17 @@ does.
 
 from collections.abc import Iterable, Sequence
 
+from lab.worlds.lease.processes import LookupProcess
+from lab.worlds.lease.strikes import FAULTS
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.workload import Workload
+from lab.worlds.lease.world import LeaseWorld
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.lease.beliefs import number_of
-from tenure.sim.lease.processes import POOL, LookupProcess
-from tenure.sim.lease.strikes import FAULTS
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.workload import Workload
-from tenure.sim.lease.world import LeaseWorld
+from tenure.sim.lease.processes import POOL
 
 MANAGER, CLIENT = "m0", "l0"
 OWNERS = {"o0": "ann", "o1": "bob", "o2": "cleo", "o3": "dan"}
@@ -53,6 +54,7 @@ class RecordedWorld(LeaseWorld):
         super().__init__(
             Trial(seed=seed, faults=FAULTS.chosen("none"), timing=DEFAULT, pools=1, lookups=1)
         )
+        self.draw_users()
         self.client_there = self.workload = Client(self)
 
     def _draw(self) -> None:

@@ -26,7 +26,9 @@ from lab.worlds.columns.run import run_many_columns
 from lab.worlds.columns.trial import ColumnsTrial
 from lab.worlds.entity.run import run_many_entities
 from lab.worlds.entity.trial import EntityTrial
+from lab.worlds.lease import strikes as of_leases
 from lab.worlds.lease.run import run_seeds
+from lab.worlds.lease.trial import Trial
 from lab.worlds.run import Outcome, total
 from lab.worlds.services.run import run_many_services
 from lab.worlds.services.trial import ServicesTrial
@@ -40,8 +42,6 @@ from tenure.protocol.lease.timing import PRESETS
 from tenure.protocol.lease.timing import preset as preset_called
 from tenure.sim.kernel.cores import Progress
 from tenure.sim.kernel.world import AnyTrial
-from tenure.sim.lease import strikes as of_leases
-from tenure.sim.lease.trial import Trial
 
 Run = Callable[[Progress], Iterator[Outcome]]
 DEFAULT_SEEDS = 100

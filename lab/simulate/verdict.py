@@ -11,15 +11,15 @@ import msgspec
 from lab.worlds.columns import strikes as of_columns
 from lab.worlds.entity import faults as of_entities
 from lab.worlds.entity.trial import EntityTrial
+from lab.worlds.lease import strikes as of_leases
+from lab.worlds.lease.trial import Trial
 from lab.worlds.run import Outcome, total
 from lab.worlds.services import faults as of_services
 from lab.worlds.services.trial import ServicesTrial
 from lab.worlds.volume import faults as of_caches
 from tenure.sim.kernel.faults import FaultTable
 from tenure.sim.kernel.world import AnyTrial
-from tenure.sim.lease import strikes as of_leases
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import TAKEOVERS
+from tenure.sim.lease.managed_world import TAKEOVERS
 
 WIDTH = 30
 ATTESTATIONS = {

@@ -2,10 +2,10 @@
 
 import pytest
 
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from tenure.protocol.lease.records import WaitedOut
 from tenure.protocol.lease.timing import PRESETS
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld
 from tests.repo.reading import ROOT
 
 TEXT = (ROOT / "docs/internals/protocol.md").read_text("utf-8")

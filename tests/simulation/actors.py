@@ -5,6 +5,7 @@ stop them.
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from lab.worlds.lease.hosts import sight
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds, seconds
 from tenure.base.keys import Key
 from tenure.base.machine import Machine, Output
@@ -26,7 +27,6 @@ from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.log.journal import LOG_ACTIONS
 from tenure.sim.kernel.clocks import MILLION, SimClock
 from tenure.sim.kernel.hosts import HostProcess
-from tenure.sim.lease.hosts import sight
 from tenure.wire.lease import decode_to_lookup, decode_to_manager, decode_to_owner
 from tenure.wire.versions import NEWEST
 

@@ -13,6 +13,7 @@ checks the promises against what everybody believes at that very instant, and ra
 from collections.abc import Callable, Sequence
 from random import Random
 
+from lab.worlds.lease.hosts import as_process
 from tenure.base.instants import FAR_FUTURE, in_seconds, seconds
 from tenure.base.keys import Key, PoolKind
 from tenure.base.rangemap import RangeMap
@@ -50,7 +51,6 @@ from tenure.protocol.log.journal import Seat
 from tenure.sim.journal import LeaseContents, waited_out
 from tenure.sim.kernel.hosts import HostProcess, Hosts
 from tenure.sim.lease.beliefs import added
-from tenure.sim.lease.hosts import as_process
 from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor
 from tests.simulation.flight import (
     Call,

@@ -10,7 +10,7 @@ from lab.mutants.catalogue import mutant
 from lab.mutants.running import first_broken, run_without
 from lab.simulate.command import TIERS
 from lab.worlds.lease.run import run_seed, run_seeds
-from tenure.sim.lease.trial import Trial
+from lab.worlds.lease.trial import Trial
 from tests.simulation import whole_stories
 
 COMMAND = [sys.executable, "-m", "lab", "simulate"]

@@ -12,8 +12,8 @@ import pytest
 from lab.mutants.catalogue import mutant, mutants
 from lab.mutants.running import first_broken, run_without
 from lab.worlds.lease.run import run_seed
-from tenure.sim.lease.strikes import FAULTS
-from tenure.sim.lease.trial import Trial
+from lab.worlds.lease.strikes import FAULTS
+from lab.worlds.lease.trial import Trial
 
 TRIED = 40
 FREED, TWO, AGAIN = "freed too early", "S1: two owners", "S3: a number came again"

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
+from lab.worlds.lease.hosts import as_process
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.attestation import Sight
 from tenure.protocol.lease.messages import Attest, Attested, Process
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.sim.kernel.hosts import HostProcess, Place
-from tenure.sim.lease.hosts import as_process
 from tests.simulation.actors import ManagerActor, OwnerActor
 from tests.simulation.stage import Stage
 from tests.simulation.stories import KEY, ends_badly

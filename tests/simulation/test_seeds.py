@@ -6,11 +6,12 @@ Thousands of hours are for `python -m lab simulate`; these fail fast.
 import pytest
 
 from lab.worlds.lease.run import run_seed
+from lab.worlds.lease.strikes import FAULTS, PUT_BACK
+from lab.worlds.lease.trial import Trial
 from lab.worlds.run import total
 from tenure.protocol.lease.timing import PRESETS
 from tenure.sim.lease.faults import CALLBACK_HANGS, HAND_OFF_FAULTS
-from tenure.sim.lease.strikes import FAULTS, JOURNALS_CHANGED, PUT_BACK
-from tenure.sim.lease.trial import Trial
+from tenure.sim.lease.strikes import JOURNALS_CHANGED
 
 
 @pytest.mark.parametrize("preset", PRESETS)

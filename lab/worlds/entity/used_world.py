@@ -82,13 +82,13 @@ class UsedWorld(AppWorld):
 
     def __init__(self, trial: AppTrial, program: Main) -> None:
         super().__init__(trial, program)
-        self.table = self.faults_there_are
-        self.strikes = EntityStrikes(
-            self, self.clocks, self.operator, self.traffic, self.spare_slots()
-        )
         self.links.on_message = self._break_some
         self.term = self.timing.term_ns / SECOND_NS
         self.counts: Counter[str] = Counter()
+
+    def make_strikes(self) -> EntityStrikes:
+        """The faults that strike at times of their own."""
+        return EntityStrikes(self, self.clocks, self.operator, self.spare_slots())
 
     def _break_some(self, _: bytes) -> None:
         if self.faults.strikes(LINK_BREAKS):

@@ -2,10 +2,10 @@
 
 from functools import partial
 
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from lab.worlds.run import Outcome, outcome_of, run_many
 from tenure.sim.kernel.cores import Progress, no_progress
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld
 
 
 def run_seed(trial: Trial, tell: Progress = no_progress) -> Outcome:

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from typing import Any
 
+from lab.worlds.lease.processes import OwnerProcess, OwnerSite
 from tenure.base.noted import Noted
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.rivals import LOOKS_KEPT, look_ns
@@ -11,10 +12,10 @@ from tenure.protocol.lease.records import Changed
 from tenure.protocol.log.journal import Append
 from tenure.sim.journal import LeaseContents
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.lease.processes import LeaseSite, ManagerProcess, OwnerProcess
+from tenure.sim.lease.processes import ManagerProcess
 
 
-class RivalsSite(LeaseSite):
+class RivalsSite(OwnerSite):
     """The world, as its processes see it."""
 
     @abstractmethod

@@ -6,6 +6,7 @@ which both journals have it in writing, no key has two owners, whatever happens 
 
 from collections.abc import Sequence
 
+from lab.worlds.lease.processes import LookupProcess
 from lab.worlds.rivals.processes import RivalsSite
 from tenure.base.instants import Instant
 from tenure.base.rangemap import RangeMap
@@ -14,7 +15,7 @@ from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import State
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.lease.processes import LookupProcess, ManagerProcess, OwnerProcess
+from tenure.sim.lease.processes import ManagerProcess, OwnerParty
 
 
 class RivalsWatch:
@@ -22,12 +23,12 @@ class RivalsWatch:
 
     def __init__(self, site: RivalsSite) -> None:
         self.site = site
-        self.holders: dict[str, RangeMap[OwnerProcess | None]] = {}
+        self.holders: dict[str, RangeMap[OwnerParty | None]] = {}
         self.committed = LeaseHistory(State(), 0)
         self.is_armed = False
         """Whether both leaders must have stopped, and what they had granted must have run out."""
 
-    def on_hold(self, owner: OwnerProcess, holdings: Holdings) -> None:
+    def on_hold(self, owner: OwnerParty, holdings: Holdings) -> None:
         """An owner believes something else from now on."""
         before = owner.holdings
         if owner.machine.others.may_have_granted and holdings.leases:
@@ -39,7 +40,7 @@ class RivalsWatch:
             if other is not owner and (self.is_armed or is_same):
                 self._check(owner, other)
 
-    def _check_takes_nothing(self, owner: OwnerProcess, before: Holdings, now: Holdings) -> None:
+    def _check_takes_nothing(self, owner: OwnerParty, before: Holdings, now: Holdings) -> None:
         had = {(each.start, each.end) for each in before.leases}
         has = {(each.start, each.end) for each in now.leases}
         if now.expires_at > before.expires_at or not has <= had:
@@ -47,7 +48,7 @@ class RivalsWatch:
                 "P25: took something beside a rival", f"{owner.slot}: {before}, and then {now}"
             )
 
-    def _check(self, one: OwnerProcess, other: OwnerProcess) -> None:
+    def _check(self, one: OwnerParty, other: OwnerParty) -> None:
         now = self.site.now
         if not all(each.alive and each.believes_until > now for each in (one, other)):
             return
@@ -69,7 +70,7 @@ class RivalsWatch:
     def on_loss(self, lookup: LookupProcess, ranges: Sequence[KeyRange], why: str) -> None:
         """There are no lookups."""
 
-    def on_clock_changed(self, owner: OwnerProcess) -> None:
+    def on_clock_changed(self, owner: OwnerParty) -> None:
         """An owner's clock has jumped: it believes for longer."""
         owner.believes_until = owner.clock.real(Instant(owner.holdings.expires_at))
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from lab.worlds.lease.processes import LookupProcess, OwnerProcess
 from lab.worlds.rivals.processes import RivalManager, RivalOwner, RivalsSite
 from lab.worlds.rivals.strikes import FAULTS, Knows, RivalsStrikes, RivalsTrial
 from lab.worlds.rivals.watch import RivalsWatch
 from tenure.base.instants import MILLISECOND_NS
-from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.planning import Planning
 from tenure.protocol.balance.tuning import Tuning
@@ -28,10 +28,10 @@ from tenure.sim.kernel.scene import random_for
 from tenure.sim.kernel.story import Story
 from tenure.sim.kernel.world import World
 from tenure.sim.lease.faults import LeaseFaults
-from tenure.sim.lease.processes import POOL, LookupProcess, ManagerProcess, OwnerProcess
+from tenure.sim.lease.managed_world import LeaseCodec
+from tenure.sim.lease.processes import POOL, ManagerProcess
 from tenure.sim.lease.trial import SKEW_AT_THE_BOUND
 from tenure.sim.lease.words import in_words
-from tenure.sim.lease.world import LeaseCodec
 
 SIDES = 0, 1
 AROUND_TERMS = 20
@@ -41,9 +41,6 @@ RANGES_OF_AN_OWNER = 2
 
 class LetGo:
     """Applications that let go at once."""
-
-    def __init__(self) -> None:
-        self.keys: list[Key] = []
 
     def on_revoke(self, owner: OwnerProcess, revocation: int, ranges: Sequence[KeyRange]) -> None:
         """See `Users`."""

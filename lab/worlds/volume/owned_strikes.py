@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from lab.worlds.lease.strikes import FAULTS as OF_LEASES
+from lab.worlds.lease.strikes import PUT_BACK, OwnerStrikes
 from lab.worlds.volume.strikes import READING, STORES, ReaderStrikes
 from tenure.sim.kernel.faults import Fault, FaultTable, terms_apart
-from tenure.sim.lease.strikes import FAULTS as OF_LEASES
-from tenure.sim.lease.strikes import PUT_BACK, LeaseStrikes
 
 
-class OwnedStrikes(ReaderStrikes, LeaseStrikes):
+class OwnedStrikes(ReaderStrikes, OwnerStrikes):
     """The faults of managers, owners, lookups and caches."""
 
     site: Any

@@ -10,6 +10,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from lab.worlds.lease.processes import LookupProcess, OwnerProcess
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from lab.worlds.volume.checkers import VolumeCheckers, initial
 from lab.worlds.volume.codec import VolumeCodec
 from lab.worlds.volume.owned_strikes import OWNED, OwnedStrikes
@@ -33,9 +36,7 @@ from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.kernel.network import Codec
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.kernel.scene import random_for
-from tenure.sim.lease.processes import LookupProcess, OwnerProcess
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseCodec, LeaseWorld
+from tenure.sim.lease.managed_world import LeaseCodec
 
 CACHES = 2
 KEYS = 4
@@ -87,7 +88,7 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
             )
         )
         self._draw_caches()
-        keys: list[Key] = self.workload.keys[:KEYS]
+        keys: list[Key] = self.watched_keys[:KEYS]
         self.store = FencedStore()
         for key in keys:
             self.store.values[key] = initial(key)
@@ -154,7 +155,7 @@ class OwnedCachesWorld(LeaseWorld, OwnedSite):
 
     def make_strikes(self) -> OwnedStrikes:
         """Make the faults that strike at times of their own."""
-        return OwnedStrikes(self, self.clocks, self.operator, self.traffic, self.spare_slots())
+        return OwnedStrikes(self, self.clocks, self.operator, self.spare_slots(), self.policy_watch)
 
     def begin_owner(self, slot: str, config: OwnerConfig, on_host: HostProcess) -> OwnerProcess:
         """Make an owner with a volume."""

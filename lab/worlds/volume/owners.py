@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from lab.worlds.lease.processes import OwnerProcess, OwnerSite
 from lab.worlds.volume.processes import SERVERS_STOP_BEFORE, AnyServer, VolumeSite
 from lab.worlds.volume.store import Fence
 from tenure.base.instants import FAR_FUTURE, Instant
@@ -28,7 +29,6 @@ from tenure.protocol.volume.server.machine import VolumeServer
 from tenure.sim.kernel.clocks import SimClock
 from tenure.sim.kernel.hosts import HostProcess
 from tenure.sim.kernel.process import SimProcess
-from tenure.sim.lease.processes import LeaseSite, OwnerProcess
 from tenure.wire.volume import decode_known, encode_known
 
 OF_SERVERS = get_args(server_events.ServerEvent)
@@ -82,7 +82,7 @@ class OwnerAndServer:
         self.server.invariants()
 
 
-class OwnedSite(LeaseSite, VolumeSite):
+class OwnedSite(OwnerSite, VolumeSite):
     """A world of caches with owners, as everything in it sees it."""
 
     @abstractmethod

@@ -59,7 +59,7 @@ class Judge:
         if self._templates is None:
             return
         user_key = self._find(self._templates, scope)
-        if user_key is None or process.site.is_old_copy or not process.alive:
+        if user_key is None or not process.alive:
             return
         self.judged += 1
         inside = (asyncio.current_task(), user_key)

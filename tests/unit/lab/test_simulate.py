@@ -11,8 +11,8 @@ from lab.commands import run
 from lab.mutants.catalogue import mutant
 from lab.mutants.running import run_without
 from lab.simulate.verdict import LeaseVerdict
+from lab.worlds.lease.trial import Trial
 from tenure.cli import waiting
-from tenure.sim.lease.trial import Trial
 
 SHORT = ["simulate", "--hours", "0.1", "--workers", "1"]
 

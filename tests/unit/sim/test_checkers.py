@@ -7,6 +7,9 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
+from lab.worlds.lease.processes import OwnerProcess
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from tenure.base.instants import SECOND_NS
 from tenure.base.keys import Key
 from tenure.base.ranges import WHOLE
@@ -17,9 +20,7 @@ from tenure.protocol.lease.records import Changed
 from tenure.protocol.lease.timing import DEFAULT
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.lease.beliefs import lease_of, number_of
-from tenure.sim.lease.processes import POOL, OwnerProcess
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld
+from tenure.sim.lease.processes import POOL
 
 QUIET_NS = 200 * SECOND_NS
 
@@ -113,7 +114,7 @@ def is_signalled_in_vain(world: LeaseWorld) -> None:
 
 def is_not_signalled(world: LeaseWorld) -> None:
     """A client relies on an owner that is gone, and its lookup says nothing."""
-    lookup, owner, key = world.lookups()[0], holder(world), world.workload.keys[0]
+    lookup, owner, key = world.lookups()[0], holder(world), world.watched_keys[0]
     while number_of(owner, key) is None:
         owner = next(each for each in world.owners() if number_of(each, key) is not None)
     losses = world.checkers.losses
@@ -149,7 +150,7 @@ def was_handed_over(world: LeaseWorld, key: Key) -> tuple[OwnerProcess, OwnerPro
 def is_not_signalled_after_a_crash(world: LeaseWorld) -> None:
     """Crash the owner that took a key, and do not tell the client that relies on the giver."""
     losses = world.checkers.losses
-    _, taker = was_handed_over(world, world.workload.keys[0])
+    _, taker = was_handed_over(world, world.watched_keys[0])
     lost, crashed_at = losses.relied_on_at(taker), world.now
     taker.kill()
     losses.check_crash(lost, crashed_at)
@@ -219,7 +220,7 @@ def test_owners_too_can_notice_an_old_copy(world: LeaseWorld) -> None:
 
 def test_an_old_copy_that_nobody_can_notice_is_the_journal_from_then_on(world: LeaseWorld) -> None:
     """Its numbers are given again: what was written under the first ones is not asked for."""
-    owner, key = holder(world), world.workload.keys[0]
+    owner, key = holder(world), world.watched_keys[0]
     world.states.write(owner, key, 1)
     copy = (world.journal.journal, world.journal.seat, world.copied_journal())
     world.put_back(copy)
@@ -241,7 +242,7 @@ def test_what_nobody_owns_and_what_a_lookup_does_not_find_is_missing(world: Leas
 
 def test_what_an_owner_handed_over_is_not_lost_with_it(world: LeaseWorld) -> None:
     """It is not lost even while it is on its way once more, and nobody serves it (seed 930601)."""
-    giver, taker = was_handed_over(world, world.workload.keys[0])
+    giver, taker = was_handed_over(world, world.watched_keys[0])
     losses, crashed_at = world.checkers.losses, world.now
     lost = losses.relied_on_at(giver)
     giver.kill()

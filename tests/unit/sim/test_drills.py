@@ -2,14 +2,14 @@
 
 import pytest
 
+from lab.worlds.lease.strikes import FAULTS
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from tenure.base.instants import SECOND_NS
 from tenure.protocol.lease.leader import first_start
 from tenure.protocol.lease.timing import DEFAULT, PAPER, Timing
 from tenure.sim.kernel import network
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.lease.strikes import FAULTS
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld
 
 SEEDS = range(12)
 

@@ -5,16 +5,18 @@ from random import Random
 
 import pytest
 
+from lab.worlds.lease.processes import OwnerProcess
+from lab.worlds.lease.strikes import FAULTS
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from tenure.base.instants import FAR_FUTURE, SECOND_NS
 from tenure.errors import ConfigurationError
 from tenure.protocol.lease.messages import Hello
 from tenure.sim.journal import JOURNAL
 from tenure.sim.kernel.faults import MESSAGE_FAULTS, Mix
 from tenure.sim.lease.faults import LeaseFaults
-from tenure.sim.lease.processes import ManagerProcess, OwnerProcess
-from tenure.sim.lease.strikes import CUTS, FAULTS
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld
+from tenure.sim.lease.processes import ManagerProcess
+from tenure.sim.lease.strikes import CUTS
 from tenure.wire.lease import decode_to_manager
 from tenure.wire.versions import NEWEST
 

@@ -5,7 +5,11 @@ from itertools import product
 
 import pytest
 
+from lab.worlds.lease.processes import OwnerProcess
 from lab.worlds.lease.run import run_seed
+from lab.worlds.lease.strikes import FAULTS
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from lab.worlds.run import total
 from tenure.base.instants import SECOND_NS
 from tenure.base.rangemap import RangeMap
@@ -15,10 +19,8 @@ from tenure.protocol.lease.timing import DEFAULT
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.lease.beliefs import number_of
 from tenure.sim.lease.ledger import PlainLedger
-from tenure.sim.lease.processes import POOL, OwnerProcess
-from tenure.sim.lease.strikes import FAULTS
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld, drawn_pools
+from tenure.sim.lease.managed_world import drawn_pools
+from tenure.sim.lease.processes import POOL
 from tests.unit.sim.test_checkers import QUIET_NS
 
 OTHER = f"{POOL}-1"
@@ -49,7 +51,7 @@ def believes_it(world: LeaseWorld, owner: OwnerProcess, of: OwnerProcess) -> Non
 
 
 def test_a_key_has_an_owner_in_each_pool_and_nobody_minds(world: LeaseWorld) -> None:
-    for key, pool in product(world.workload.keys, world.pools):
+    for key, pool in product(world.watched_keys, world.pools):
         serving = [each for each in owners(world, pool) if number_of(each, key) is not None]
         assert len(serving) == 1
     assert {lookup.pool for lookup in world.lookups()} == set(world.pools)
@@ -93,7 +95,7 @@ def test_a_lookup_that_finds_the_owners_of_another_pool_is_found(world: LeaseWor
 def test_a_write_in_one_pool_is_not_missed_in_another(world: LeaseWorld) -> None:
     owner = holders(world, POOL)[0]
     lease = owner.holdings.leases[0]
-    key = next(each for each in world.workload.keys if each in lease.range)
+    key = next(each for each in world.watched_keys if each in lease.range)
     world.states.write(owner, key, lease.number)
     for each in holders(world, OTHER):
         for held in each.holdings.leases:

@@ -2,13 +2,13 @@
 
 import pytest
 
+from lab.worlds.lease.processes import OwnerProcess
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from tenure.base.instants import Instant
 from tenure.protocol.lease.messages import Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.lease.processes import OwnerProcess
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld
 
 KEY = b"k"
 JOURNAL = 7

@@ -2,12 +2,12 @@
 
 import pytest
 
+from lab.worlds.lease.traffic import HOT, LOAD, Counting, Traffic
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from tenure.base.ranges import LOWEST, WHOLE, KeyRange
 from tenure.protocol.lease.messages import LeaseRequest
 from tenure.sim.lease.processes import POOL
-from tenure.sim.lease.traffic import HOT, LOAD, Counting, Traffic
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld
 
 MIDDLE = b"\x80"
 
@@ -32,12 +32,12 @@ def loaded(traffic: Traffic) -> float:
 
 
 def test_rates_are_of_the_workload_s_keys_and_few_are_hot() -> None:
-    traffic = world(0).traffic
+    traffic = world(0).policy_watch
     total = loaded(traffic)
     halves = [KeyRange(LOWEST, MIDDLE), KeyRange(MIDDLE, None)]
     assert sum(map(traffic.rate, halves)) == pytest.approx(total)
     hottest = dict(traffic.hottest([WHOLE]))
-    assert 0 < len(hottest) <= len(traffic.site.workload.keys)
+    assert 0 < len(hottest) <= len(traffic.site.watched_keys)
     assert all(total * HOT < rate <= total for rate in hottest.values())
     assert [*traffic.hottest(halves)] == [*traffic.hottest([WHOLE])]
 
@@ -46,10 +46,10 @@ def test_an_owner_tells_what_it_holds_once_a_renewal() -> None:
     made = world(0)
     made.start_all()
     made.run_until(5 * made.timing.renew_ns)
-    loaded(made.traffic)
+    loaded(made.policy_watch)
     owner = next(each for each in made.owners() if each.holdings.leases)
     counting, request = (
-        Counting(owner, made.traffic),
+        Counting(owner, made.policy_watch),
         LeaseRequest(
             pool="pool",
             incarnation=1,
@@ -75,7 +75,7 @@ def test_an_owner_tells_what_it_holds_once_a_renewal() -> None:
     }
     assert last.ranges
     for each in last.ranges:
-        rate = made.traffic.rate(KeyRange(each.start, each.end))
+        rate = made.policy_watch.rate(KeyRange(each.start, each.end))
         assert each.rate == pytest.approx(rate, rel=0.2)
 
 

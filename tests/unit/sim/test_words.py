@@ -24,8 +24,8 @@ from tenure.protocol.lease.messages import (
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.records import Changed, Joined, Left, TookOver, WaitedOut
 from tenure.sim.kernel.story import Story
+from tenure.sim.lease.managed_world import is_of_a_lookup
 from tenure.sim.lease.words import LONGEST, in_words
-from tenure.sim.lease.world import is_of_a_lookup
 
 HELD = tuple(Held(start=bytes([i]), end=bytes([i + 1]), number=7) for i in range(4))
 TWO_MARKS = (

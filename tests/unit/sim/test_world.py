@@ -1,10 +1,10 @@
 """Healing: faults over, everybody up."""
 
+from lab.worlds.lease.strikes import FAULTS
+from lab.worlds.lease.trial import Trial
+from lab.worlds.lease.world import LeaseWorld
 from tenure.base.instants import SECOND_NS
 from tenure.protocol.lease.owner.events import CloseRequested
-from tenure.sim.lease.strikes import FAULTS
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld
 
 
 def test_owners_that_are_still_leaving_when_all_is_healed_come_again() -> None:

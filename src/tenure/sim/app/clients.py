@@ -16,7 +16,6 @@ from tenure.base.instants import SECOND_NS, Instant
 from tenure.client.lookup_engine import LookupEngine
 from tenure.client.owner_engine import OwnerEngine
 from tenure.protocol.lease.attestation import Sight
-from tenure.protocol.lease.lookup.machine import LookupMachine
 from tenure.protocol.lease.messages import Process
 from tenure.protocol.lease.owner.events import CloseRequested, Holdings
 from tenure.protocol.lease.owner.machine import OwnerMachine
@@ -26,7 +25,7 @@ from tenure.sim.app.doors import LinkDoor, LinkTransport
 from tenure.sim.app.site import ClientHost
 from tenure.sim.kernel.process import SimProcess
 from tenure.sim.kernel.scene import random_for
-from tenure.sim.lease.processes import LookupProcess, OwnerProcess
+from tenure.sim.lease.processes import LeaseProcess, OwnerParty
 from tenure.transport.channels import Channels
 from tenure.transport.contract import Lost, Role, Transport
 from tenure.transport.credentials import NOTHING
@@ -76,7 +75,25 @@ class LibraryTransport(Generic[M]):
             self._told[1](manager, "connection lost")
 
 
-class LibraryOwner(OwnerProcess):
+class LibraryParty(LeaseProcess):
+    """A client of the library, as managers and the network see it."""
+
+    contact: LibraryTransport[Any]
+
+    def perform(self, action: Any) -> None:
+        """Do nothing: the library performs what its machines want."""
+        raise AssertionError(action)
+
+    def on_message(self, sender: SimProcess, message: Any) -> None:
+        """A manager's message has arrived."""
+        self.contact.hear(sender.slot, message)
+
+    def on_disconnected(self, peer: tuple[str, int]) -> None:
+        """The connection to a manager broke."""
+        self.contact.hear_lost(peer[0])
+
+
+class LibraryOwner(LibraryParty, OwnerParty):
     """An `Owner` in a process, as the world sees it."""
 
     def __init__(self, process: ClientHost, engine: OwnerEngine) -> None:
@@ -85,7 +102,7 @@ class LibraryOwner(OwnerProcess):
         )
         self.process = process
         self.engine = engine
-        self.contact: LibraryTransport[Any] = LibraryTransport(process, self)
+        self.contact = LibraryTransport(process, self)
         self._seen: object = engine.board.current
 
     def look(self) -> None:
@@ -117,32 +134,15 @@ class LibraryOwner(OwnerProcess):
         """Kill the whole process, not only this owner."""
         self.process.kill()
 
-    def on_message(self, sender: SimProcess, message: Any) -> None:
-        """A manager's message has arrived."""
-        self.contact.hear(sender.slot, message)
 
-    def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """The connection to a manager broke."""
-        self.contact.hear_lost(peer[0])
-
-
-class LibraryLookup(LookupProcess):
+class LibraryLookup(LibraryParty):
     """A `Lookup` in a process, as the network sees it."""
 
     def __init__(self, process: ClientHost, engine: LookupEngine) -> None:
-        machine: LookupMachine = engine.machine
-        super().__init__(process.site, process.slot, process.clock, machine, engine.config.pool)
+        super().__init__(process.site, process.slot, process.clock, engine.machine)
         self.process = process
         self.engine = engine
-        self.contact: LibraryTransport[Any] = LibraryTransport(process, self)
-
-    def on_message(self, sender: SimProcess, message: Any) -> None:
-        """A manager's message has arrived."""
-        self.contact.hear(sender.slot, message)
-
-    def on_disconnected(self, peer: tuple[str, int]) -> None:
-        """The connection to a manager broke."""
-        self.contact.hear_lost(peer[0])
+        self.contact = LibraryTransport(process, self)
 
 
 class AppEnvironment:

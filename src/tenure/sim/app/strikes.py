@@ -1,23 +1,32 @@
-"""The faults of processes that run users' programs: all those of owners and lookups.
+"""The faults of processes that run users' programs, in which owners and lookups live.
 
 A program that is asked to leave does so on its own, as at SIGTERM, and is killed if that takes too
-long. Two faults that only a simulated owner can have are left out: starting under another's name,
-and going on without its first thread.
+long.
 """
-
-from collections.abc import Callable
 
 from tenure.sim.app.processes import AppProcess
 from tenure.sim.app.site import AppSite
-from tenure.sim.kernel.faults import Fault, FaultTable
-from tenure.sim.lease.faults import HAND_OFF_FAULTS
-from tenure.sim.lease.strikes import FAULTS as LEASE_FAULTS
-from tenure.sim.lease.strikes import LeaseStrikes
-
-LEFT_OUT = (
-    *("two of one name", "first thread ended", "callback hangs", "load"),
-    "journal put back",  # nothing is promised until this is noticed
+from tenure.sim.kernel.faults import (
+    LATE_TIMER,
+    MESSAGE_FAULTS,
+    POINT_FAULTS,
+    SKEW,
+    Fault,
+    FaultTable,
+    terms_apart,
 )
+from tenure.sim.kernel.strikes import PAUSE_PAST_THE_TERM, SHORT_PAUSE, SUSPEND, WALL_CLOCKS
+from tenure.sim.lease.faults import HAND_OFF_FAULTS, JOURNAL_FAULTS, SHORTER_PRESET
+from tenure.sim.lease.strikes import (
+    BURST_OF_JOINS,
+    CRASH_OF_A_MANAGER,
+    CUTS,
+    HOST_SUSPENDED,
+    JOURNALS_CHANGED,
+    LEADERS_END,
+    LeaseStrikes,
+)
+
 KILLED_AFTER_TERMS = 3.0
 """The time from being asked to leave until being killed: the grace that supervisors give."""
 
@@ -30,11 +39,9 @@ class AppStrikes(LeaseStrikes):
     def _programs(self) -> list[AppProcess]:
         return [each for each in self.site.processes() if isinstance(each, AppProcess)]
 
-    def crash_of_an_owner(self) -> None:
+    def crash_of_a_program(self) -> None:
         """Kill a program; another takes its place."""
         self.crash(self._programs())
-
-    crash_of_a_lookup = crash_of_an_owner
 
     def leaving(self) -> None:
         """Ask one program to end, or all of them, as a deployment does."""
@@ -76,22 +83,42 @@ class AppStrikes(LeaseStrikes):
             process.freeze(round(kept_ns * (0.9 + 0.6 * self.random.random())))
 
 
-def _here(fault: Fault) -> Fault:
-    """The same fault, striking programs."""
-    strike = fault.strike
-    return fault if strike is None else fault._replace(strike=_by_name(strike.__name__))
-
-
-def _by_name(name: str) -> Callable[[AppStrikes], None]:
-    return lambda strikes: getattr(strikes, name)()
-
-
+CRASHES = (
+    Fault("crash of an owner", terms_apart, AppStrikes.crash_of_a_program),
+    CRASH_OF_A_MANAGER,
+    Fault("crash of a lookup", terms_apart, AppStrikes.crash_of_a_program),
+)
+PAUSES = (SHORT_PAUSE, PAUSE_PAST_THE_TERM)
 FAULTS = FaultTable(
-    tuple(_here(fault) for fault in LEASE_FAULTS.faults if fault.name not in LEFT_OUT),
+    (
+        *CRASHES,
+        *PAUSES,
+        SUSPEND,
+        *CUTS,
+        Fault("leaving", terms_apart, AppStrikes.leaving),
+        BURST_OF_JOINS,
+        *LEADERS_END,
+        WALL_CLOCKS,
+        Fault("connection lost", terms_apart, AppStrikes.connection_lost),
+        Fault("steering", terms_apart, AppStrikes.steering),
+        *JOURNALS_CHANGED,
+        HOST_SUSPENDED,
+        Fault("lookup away", terms_apart, AppStrikes.lookup_away),
+        SHORTER_PRESET,
+        *MESSAGE_FAULTS,
+        *JOURNAL_FAULTS,
+        *HAND_OFF_FAULTS,
+        *POINT_FAULTS,
+        LATE_TIMER,
+        SKEW,
+    ),
     {
-        name: tuple(_here(fault) for fault in faults if fault.name not in LEFT_OUT)
-        for name, faults in LEASE_FAULTS.aliases.items()
-        if name not in ("all", "none", "hand-off")
+        "crash": CRASHES,
+        "pause": PAUSES,
+        "cut": CUTS,
+        "message": MESSAGE_FAULTS,
+        "journal": (*JOURNAL_FAULTS, *JOURNALS_CHANGED),
+        "point": POINT_FAULTS,
     },
     HAND_OFF_FAULTS,  # programs hand over by links, and links break
 )

@@ -1,13 +1,14 @@
 """A world of leases in which users' programs run, and somebody who uses them.
 
-It is the world of `sim/lease`, with programs instead of simulated owners and lookups: the same
-managers, journal, operator and faults, and the same checkers, which see what the programs' owners
-believe. The pools are those that the programs name.
+Its managers, their journal and operator, its faults and checkers are those of every world of
+leases; the checkers see what the programs' owners believe. The pools are those that the programs
+name.
 """
 
 import gc
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import ClassVar
 
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.lease.timing import DEFAULT, Timing
@@ -18,16 +19,18 @@ from tenure.sim.app.site import AppSite
 from tenure.sim.app.strikes import FAULTS, AppStrikes
 from tenure.sim.journal import waited_out
 from tenure.sim.kernel.clocks import SimClock
+from tenure.sim.kernel.faults import FaultTable
 from tenure.sim.kernel.process import SimProcess
-from tenure.sim.lease.processes import LookupProcess, ManagerProcess, OwnerProcess
-from tenure.sim.lease.trial import Trial
-from tenure.sim.lease.world import LeaseWorld
+from tenure.sim.lease.managed_world import ManagedWorld
+from tenure.sim.lease.processes import OwnerParty
+from tenure.sim.lease.strikes import LeaseStrikes
+from tenure.sim.lease.trial import ManagedTrial
 
 USERS = "users"
 """The slot of who uses the programs: nothing goes wrong with it."""
 
 
-class AppTrial(Trial, frozen=True, kw_only=True):
+class AppTrial(ManagedTrial, frozen=True, kw_only=True):
     """The settings of a run of one seed."""
 
     processes: int = 3
@@ -40,9 +43,10 @@ class AppTrial(Trial, frozen=True, kw_only=True):
     faults: tuple[str, ...] = FAULTS.kinds
 
 
-class AppWorld(LeaseWorld, AppSite):
+class AppWorld(ManagedWorld, AppSite):
     """Everything in one run."""
 
+    faults_there_are: ClassVar[FaultTable] = FAULTS
     trial: AppTrial
 
     def __init__(self, trial: AppTrial, main: Main) -> None:
@@ -52,13 +56,13 @@ class AppWorld(LeaseWorld, AppSite):
         self.past: list[AppProcess] = []
         """Every program that ever ran."""
         super().__init__(trial)
-        self.table = FAULTS
         self.links = ProgramLinks(self)
-        self.strikes = AppStrikes(
-            self, self.clocks, self.operator, self.traffic, self.spare_slots()
-        )
         self.pools, self.kinds = (), {}  # programs name the pools
         self.journal = waited_out(self.random, self._on_commit)
+
+    def make_strikes(self) -> LeaseStrikes:
+        """The faults that strike at times of their own."""
+        return AppStrikes(self, self.clocks, self.operator, self.spare_slots())
 
     # --- ending ---
 
@@ -99,7 +103,7 @@ class AppWorld(LeaseWorld, AppSite):
     def make(self, slot: str) -> SimProcess:
         """A new life at a slot."""
         if slot[0] == "m":
-            return super().make(slot)
+            return self.make_manager(slot)
         return self.make_program(slot, self.main, self.clock_at(slot))
 
     def make_program(self, slot: str, main: Main, clock: SimClock) -> AppProcess:
@@ -151,15 +155,9 @@ class AppWorld(LeaseWorld, AppSite):
         self.links.break_off(process)
         self.hosts.reap(process.on_host)
 
-    def owners(self) -> list[OwnerProcess]:
+    def owners(self) -> list[OwnerParty]:
         """The owners of all programs."""
         return [owner for process in self.programs() for owner in process.owners()]
-
-    def lookups(self) -> list[LookupProcess]:
-        """No lookups, because the checkers could not look into them: programs are judged by their
-        answers.
-        """
-        return []
 
     def clients(self) -> list[SimProcess]:
         """The owners and lookups of all programs."""
@@ -169,22 +167,14 @@ class AppWorld(LeaseWorld, AppSite):
         """Managers, then programs twice: as owners and as lookups."""
         return self.managers(), self.programs(), self.programs()
 
-    def peers(self, process: SimProcess) -> Sequence[SimProcess]:
-        """The processes that may be connected to this one: clients are connected to managers."""
-        return self.clients() if isinstance(process, ManagerProcess) else self.managers()
-
-    def owner_at(self, address: str) -> OwnerProcess | None:
+    def owner_at(self, address: str) -> OwnerParty | None:
         """The owner that serves at an address, if that very process is still there."""
         for owner in self.owners():
             if owner.machine.view().config.address == address:
                 return owner
         return None
 
-    # --- healing ---
-
-    def when_well(self, left_ns: int) -> None:
-        """Do nothing: drills are for simulated owners."""
-        super().when_well(0)
+    # --- what came of it ---
 
     def seen_by_clients(self) -> Mapping[str, int]:
         """How often clients saw each outcome."""

@@ -1,13 +1,14 @@
-"""The lease protocol in the simulator: managers, owners, lookups, and their users.
+"""The lease protocol in the simulator: managers, their journal and operator, and the checkers.
 
 Nothing here decides anything of the protocol: `processes` run the very machines of the service. The
 list goes from the bottom up, and nothing imports a module from further down the list:
 
-- `words`, `hosts`, `faults`: stories, attestation and faults, in the words of leases;
-- `processes`: managers, owners and lookups, and their needs of the world;
-- `checkers`, `workload`, `traffic`, `operator`: watching, using and steering the pool;
-- `strikes`: the table of faults;
+- `words`, `faults`: stories and faults, in the words of leases;
+- `processes`: managers, what the world sees of owners, and their needs of the world;
+- `checkers`, `policy_watch`, `operator`: watching and steering the pools;
+- `strikes`: the faults that strike at times of their own;
 - `trial`: what to run;
-- `world`, `run`: all of it together, and many of them on all cores;
-- `small`, `moves`, `exhaustive`: every story of a world small enough to look at all of them.
+- `journaled_world`, `managed_world`: all of it together, but for the clients of the managers.
+
+Users' programs are such clients (`sim/app`).
 """

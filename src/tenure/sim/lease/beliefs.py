@@ -6,10 +6,10 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import Leased
-from tenure.sim.lease.processes import OwnerProcess
+from tenure.sim.lease.processes import OwnerParty
 
 
-def believes(owner: OwnerProcess, piece: KeyRange) -> bool:
+def believes(owner: OwnerParty, piece: KeyRange) -> bool:
     """Whether the owner, now, believes that it holds any key of `piece`."""
     if not owner.alive or owner.site.now >= owner.believes_until:
         return False
@@ -24,13 +24,13 @@ def _start(lease: Leased) -> Key:
     return lease.start
 
 
-def number_of(owner: OwnerProcess, key: Key) -> int | None:
+def number_of(owner: OwnerParty, key: Key) -> int | None:
     """The number under which the owner holds the key now, as its readers see it."""
     lease = lease_of(owner, key)
     return lease.number if lease else None
 
 
-def lease_of(owner: OwnerProcess, key: Key) -> Leased | None:
+def lease_of(owner: OwnerParty, key: Key) -> Leased | None:
     """The lease under which the owner holds the key now, as its readers see it."""
     if not owner.alive or owner.site.now >= owner.believes_until:
         return None

@@ -1,32 +1,28 @@
-"""A world of leases with one journal, which may fail, be slow, be replaced, or go back in time."""
+"""A world of leases with one journal, which may fail, be slow, or be replaced."""
 
 from typing import Any
 
 from tenure.base.instants import MILLISECOND_NS
-from tenure.errors import JournalDamaged
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
-from tenure.protocol.lease.records import AnyRecord, JournalAction, State
+from tenure.protocol.lease.records import AnyRecord, JournalAction, JournalEvent, State
 from tenure.protocol.lease.restoration import restored
-from tenure.protocol.log.journal import Seat
 from tenure.sim.journal import LATENCY_NS, LeaseContents, failure_of
 from tenure.sim.kernel.world import World
-from tenure.sim.lease.checkers import Checkers
+from tenure.sim.lease.checkers import LeaseCheckers
 from tenure.sim.lease.faults import LeaseFaults
+from tenure.sim.lease.policy_watch import PolicyWatch
 from tenure.sim.lease.processes import LeaseSite, ManagerProcess
-from tenure.sim.lease.traffic import Traffic
 
 
 class JournaledWorld(World, LeaseSite):
     """The fate of the journal, and of managers' calls to it."""
 
     faults: LeaseFaults
-    checkers: Checkers
-    traffic: Traffic
+    checkers: LeaseCheckers
+    policy_watch: PolicyWatch
     journal_kind: str
     """"durable", or "memory" for a journal that is gone with its manager."""
-    was_put_back = False
-    """Whether the journal is an old copy, or was one when a process that is now at work began."""
 
     def begin_journaling(self) -> None:
         """Put an empty journal in place, with a new identity."""
@@ -45,7 +41,7 @@ class JournaledWorld(World, LeaseSite):
 
     def _on_commit(self, journal: LeaseContents, record: AnyRecord) -> None:
         self.checkers.on_commit(journal, record)
-        self.traffic.on_commit(record)
+        self.policy_watch.on_commit(record)
 
     def copied_journal(self) -> LeaseHistory:
         """Return a copy of the journal as it is now."""
@@ -65,37 +61,16 @@ class JournaledWorld(World, LeaseSite):
                 copy, seat, self.random.randbytes(SECRET_BYTES)
             )
             self.journal.state_lsn = copy.lsn
-        self.is_old_copy = self.was_put_back = False
         self.mended_at = self.now
         self.checkers.begin_history(self.journal, self.copied_journal())
         self.tell("journal", "replaced" if copy is None else "restored")
 
-    def put_back(self, copy: tuple[int, Seat, LeaseHistory]) -> None:
-        """Put an old copy in the journal's place, under the very same identity."""
-        identity, seat, history = copy
-        if self.journal_kind == "memory" or identity != self.journal.journal:
-            return  # another journal has taken the place by now
-        self.journal = LeaseContents(self.random, history.state(), self._on_commit)
-        self.journal.journal, self.journal.seat = identity, seat
-        self.journal.state_lsn = history.lsn
-        self.is_old_copy = self.was_put_back = True
-        self.checkers.begin_history(self.journal, self.copied_journal())
-        self.tell("journal", "put back")
-
-    def on_gave_up(self) -> None:
-        """A manager gave up. If the journal went back, the operator goes on from it as `tenure
-        restore` does.
-        """
-        if self.is_old_copy:
-            identity = self.journal.journal
-            self.at(self.now + self.timing.renew_ns, self._restore, identity)
-
-    def _restore(self, identity: int) -> None:
-        if self.is_old_copy and self.journal.journal == identity:
-            self.begin_journal(self.copied_journal())
-
     def _opened_another(self, manager: ManagerProcess) -> bool:
         return self.journal_kind != "memory" and manager.journal != self.journal.journal
+
+    def carry_out(self, manager: ManagerProcess, action: JournalAction) -> JournalEvent | None:
+        """What the journal answers to a manager's call."""
+        return self.journal.carry_out(action)
 
     def _take_effect(self, call: tuple[Any, ...]) -> None:
         manager, action, effective, answered = call
@@ -105,13 +80,7 @@ class JournaledWorld(World, LeaseSite):
             manager.give_up("another journal is in the place of the one that it has opened")
         if self._opened_another(manager):
             return
-        try:
-            event = self.journal.carry_out(action) if effective else None
-        except JournalDamaged as error:
-            if not self.was_put_back:
-                raise
-            manager.give_up(str(error))  # the manager led the journal that this is a copy of
-            return
+        event = self.carry_out(manager, action) if effective else None
         if not answered:
             patience = max(self.timing.beat_ns, 100 * MILLISECOND_NS)
             failure = failure_of(action, "no answer came")

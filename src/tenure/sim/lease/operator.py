@@ -57,7 +57,7 @@ class Operator:
             return
         members = [table.members[incarnation] for incarnation in sorted(table.members)]
         member = random.choice(members)
-        key = random.choice(self.site.workload.keys)
+        key = random.choice(self.site.watched_keys)
         dead = [each for each in members if self.is_dead(each)]
         commands: list[SteeringCommand] = [
             Drain(pool=pool, owner=member.name),

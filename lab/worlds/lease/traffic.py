@@ -11,17 +11,14 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate
 
-from tenure.base.instants import MILLISECOND_NS, SECOND_NS, Instant
+from lab.worlds.lease.processes import OwnerProcess
+from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance import ring
-from tenure.protocol.balance import round as weighted
-from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
 from tenure.protocol.lease.messages import Leased
 from tenure.protocol.lease.owner.meter import Meter, R, RangeTally
-from tenure.protocol.lease.records import AnyRecord, Changed
-from tenure.sim.kernel.scene import random_for
-from tenure.sim.lease.processes import LeaseSite, OwnerProcess
+from tenure.sim.lease.policy_watch import PolicyWatch
+from tenure.sim.lease.processes import LeaseSite
 
 LOAD = "load"
 """The kind of fault by which other keys become the hot ones."""
@@ -31,25 +28,23 @@ HOT = 1 / 64
 """The part of the whole load from which on a key is reported: four of 256 samples."""
 
 
-class Traffic:
+class Traffic(PolicyWatch):
     """The load of all keys at this moment."""
 
     def __init__(self, site: LeaseSite) -> None:
-        self.site = site
-        self.random = random_for(site.random)
+        super().__init__(site)
         self.is_told = LOAD in site.faults.mix.rates
         """Whether this world's owners tell their load at all."""
         self._keys: list[Key] = []
         self._rates: list[float] = []
         self._below: list[float] = [0.0]
         self._hot: list[tuple[Key, float]] = []
-        self._policies: dict[str, str] = {}
         if self.is_told:
             self.change()
 
     def change(self) -> None:
         """Make other keys hot, and the load higher or lower; or end all load."""
-        random, keys = self.random, self.site.workload.keys
+        random, keys = self.random, self.site.watched_keys
         total, exponent = random.choice(TOTALS), 0.3 + 1.7 * random.random()
         ranked = random.sample(keys, len(keys))
         weights = {key: (rank + 1) ** -exponent for rank, key in enumerate(ranked)}
@@ -61,10 +56,6 @@ class Traffic:
         self._hot = [(key, rate) for key, rate in told if rate > total * HOT]
         self.site.tell("world", "is asked for", f"{total:.0f}/s, the hottest {ranked[0].hex()}")
 
-    def planning_ns(self) -> int:
-        """How long a pool's policy takes when it plans beside the machine."""
-        return self.random.choice((MILLISECOND_NS, 300 * MILLISECOND_NS, 3 * SECOND_NS))
-
     def rate(self, key_range: KeyRange) -> float:
         """How many checks a second a range gets."""
         first = bisect_left(self._keys, key_range.start)
@@ -75,43 +66,6 @@ class Traffic:
     def hottest(self, ranges: list[KeyRange]) -> Iterator[tuple[Key, float]]:
         """The hot keys in these ranges."""
         return (each for each in self._hot if any(each[0] in key_range for key_range in ranges))
-
-    # --- what came of it ---
-
-    def watched(self, policy: Policy) -> Policy:
-        """Return the policy with its moves for balance counted."""
-
-        def plan(situation: Situation) -> Plan:
-            plan = policy(situation)
-            for _ in range(_moved_for_load(situation, plan)):
-                self.site.count_note("moved for balance")
-            return plan
-
-        return plan
-
-    def on_commit(self, record: AnyRecord) -> None:
-        """A record is durable."""
-        if not isinstance(record, Changed):
-            return
-        for entry in record.entries:
-            if entry.owner != NOBODY and entry.end == entry.start + b"\0":
-                self.site.count_note("key given alone")
-        policy = self._policies.get(record.pool, "")
-        if record.steering is not None and record.steering.policy != policy:
-            self._policies[record.pool] = record.steering.policy
-            self.site.count_note("policy chosen")
-
-
-def _moved_for_load(situation: Situation, plan: Plan) -> int:
-    """How many ranges, or points of the ring, this plan has moved for load and no earlier
-    plan had.
-    """
-    before, memory = situation.memory, plan.memory
-    if isinstance(memory, weighted.RoundMemory):
-        return sum(move.cools and move.at == situation.now for move in memory.moves)
-    if isinstance(memory, ring.RingMemory) and isinstance(before, ring.RingMemory):
-        return len(memory.counts.items() ^ before.counts.items()) // 2
-    return 0
 
 
 class Counting:

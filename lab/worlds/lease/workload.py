@@ -7,32 +7,27 @@ that key. `losses` judges S2 by what clients rely on in vain, and for how long.
 
 from collections.abc import Sequence
 
+from lab.worlds.lease.losses import LossChecker
+from lab.worlds.lease.processes import LookupProcess, OwnerProcess, OwnerSite
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.sim.lease.beliefs import number_of
 from tenure.sim.lease.faults import CALLBACK_HANGS
-from tenure.sim.lease.losses import LossChecker
-from tenure.sim.lease.processes import LeaseSite, LookupProcess, OwnerProcess
-
-KEYS = 24
 
 
 class Workload:
     """The clients, and the owners' callbacks."""
 
-    def __init__(self, site: LeaseSite, losses: LossChecker) -> None:
+    def __init__(self, site: OwnerSite, losses: LossChecker) -> None:
         self.site = site
         self.losses = losses
         self.random = site.random
-        self.keys: list[Key] = [self.random.randbytes(8) for _ in range(KEYS)]
         self.every_ns = site.timing.term_ns // 6
         self._published: dict[int, dict[Key, None]] = {}
         self.counts = {"published": 0, "losses signalled": 0, "rejected": 0}
         self.hanging: list[OwnerProcess] = []
         """Owners whose application no longer lets go."""
-        self.slow_callbacks = self.random.random() < 0.3
-        """Whether `on_revoke` sometimes takes longer than the manager waits for it."""
 
     def start(self, lookup: LookupProcess) -> None:
         """A client begins to use its lookup."""
@@ -46,7 +41,7 @@ class Workload:
             return
         self.site.at(self.site.now + self.every_ns, self._act, lookup)
         if not lookup.is_frozen:
-            for key in self.random.sample(self.keys, 4):
+            for key in self.random.sample(self.site.watched_keys, 4):
                 self._publish(lookup, key)
 
     def _publish(self, lookup: LookupProcess, key: Key) -> None:
@@ -90,7 +85,7 @@ class Workload:
             self.hanging.append(owner)
             return
         longest = self.site.timing.term_ns // 100
-        if self.slow_callbacks and self.random.random() < 0.2:
+        if self.site.slow_callbacks and self.random.random() < 0.2:
             longest = 2 * self.site.timing.recall_ns
         at = self.site.now + self.random.randrange(longest)
         self.site.at(at, self._let_go, (owner, revocation, ranges))

@@ -9,12 +9,12 @@ In some worlds a journal is lost, and its managers are started as if there had b
 They must hear the only owner that still believes, before a new owner is given its ranges.
 """
 
+from lab.worlds.lease.checkers import Checkers
+from lab.worlds.lease.processes import OwnerSite
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS, in_seconds
 from tenure.protocol.lease.owner.events import CloseRequested
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.clocks import MILLION
-from tenure.sim.lease.checkers import Checkers
-from tenure.sim.lease.processes import LeaseSite
 
 CHANCE = 0.3
 """The chance of a drill, each time that all is well."""
@@ -33,7 +33,7 @@ the way, and the clocks.
 class Drills:
     """Tries one trouble at a time."""
 
-    def __init__(self, site: LeaseSite, checkers: Checkers, *, first_starts: bool) -> None:
+    def __init__(self, site: OwnerSite, checkers: Checkers, *, first_starts: bool) -> None:
         self.site = site
         self.checkers = checkers
         self.drills = [self._crash, self._cut_off, self._leave]

@@ -8,12 +8,13 @@ for its readers.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from lab.worlds.lease.processes import LookupProcess, OwnerProcess, OwnerSite
 from tenure.base.instants import SECOND_NS
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.lease.beliefs import lease_of, number_of
-from tenure.sim.lease.processes import LeaseSite, LookupProcess, OwnerProcess
+from tenure.sim.lease.processes import OwnerParty
 
 
 class Reliance(NamedTuple):
@@ -34,7 +35,7 @@ class Relied(NamedTuple):
 class LossChecker:
     """Judges what clients rely on, and how long they do so in vain."""
 
-    def __init__(self, site: LeaseSite) -> None:
+    def __init__(self, site: OwnerSite) -> None:
         self.site = site
         self._relied_on: dict[int, dict[Key, Reliance]] = {}
         self._lost_since: dict[tuple[int, Key], int] = {}
@@ -97,7 +98,7 @@ class LossChecker:
             if self._relied_on.get(lookup.uid, {}).get(key) is reliance:
                 _violated(lookup, key, reliance, self.site.now - crashed_at)
 
-    def _server(self, key: Key, reliance: Reliance) -> OwnerProcess | None:
+    def _server(self, key: Key, reliance: Reliance) -> OwnerParty | None:
         """The owner that serves what was published: the one in `reliance`, or another that has it
         unbroken.
 

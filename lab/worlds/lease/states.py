@@ -3,12 +3,14 @@
 Every write to a key has a version. An owner that serves a key must have the last version that was
 acknowledged under the same unbroken state, `since` its lease says: otherwise a write was forgotten
 and nobody was told. State moves by the machines of the library, one at each end of a channel
-(`sim.transfers`).
+(`transfers`).
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from lab.worlds.lease.processes import OwnerProcess, OwnerSite
+from lab.worlds.lease.transfers import Ends, GivingEnd
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import HandOff, Leased
@@ -16,8 +18,6 @@ from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.giving import GivingStopped, ServingEnded, Withdrawn
 from tenure.protocol.lease.owner.taking import Admitted, Kept, TurnedAway
 from tenure.sim.kernel.checkers import Violation
-from tenure.sim.lease.processes import LeaseSite, OwnerProcess
-from tenure.sim.transfers import Ends, GivingEnd
 
 
 class Written(NamedTuple):
@@ -31,7 +31,7 @@ class Written(NamedTuple):
 class States:
     """All owners' state, and all writes that were acknowledged."""
 
-    def __init__(self, world: LeaseSite) -> None:
+    def __init__(self, world: OwnerSite) -> None:
         self.world = world
         self.written: dict[tuple[str, Key], Written] = {}
         """The last acknowledged write, by pool and key."""

@@ -17,6 +17,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from lab.worlds.lease.processes import OwnerProcess
+from lab.worlds.lease.store import Values
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.base.machine import Machine
@@ -34,8 +36,6 @@ from tenure.protocol.lease.owner.transfer import (
     PeerSaid,
     Say,
 )
-from tenure.sim.lease.processes import OwnerProcess
-from tenure.sim.store import Values
 from tenure.wire.hand_off import decode_to_source, decode_to_taker, encode
 
 M = TypeVar("M", bound=Machine[Any, Any])
