@@ -1,8 +1,10 @@
 """The views of caches and entities in a real browser: what is shown is what the API says."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from aiohttp import ClientWebSocketResponse
@@ -174,6 +176,37 @@ async def test_a_thousand_volumes_fit_on_a_phone(browser: Browser, *, dark: bool
         await expect(page.locator("#entities-cut")).to_contain_text("100 of 1000")
         wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert await page.evaluate(wide) <= 0
+
+
+async def test_all_entities_are_exported_to_a_file(browser: Browser, tmp_path: Path) -> None:
+    async with (
+        page_of(browser) as (manager, page),
+        Entities(Room, "rooms", manager.service.url) as rooms,
+    ):
+        await rooms["attic"].say("hello")
+        await page.get_by_role("button", name="Entities").click()
+        save = page.get_by_role("button", name="Export all entities")
+        async with page.expect_download() as downloading:
+            await save.click()
+        download, file = await downloading.value, tmp_path / "rooms.jsonl"
+        assert download.suggested_filename == file.name
+        await download.save_as(file)
+        await expect(page.locator("#keys-words")).to_have_text("1 entities exported")
+        lines = [json.loads(each) for each in file.read_text().split("\n")[:-1]]
+        assert (lines[1]["line"], lines[1]["key"], lines[-1]["line"]) == ("entity", "attic", "end")
+        await keep(page, "export")
+        path = "**/entities/export"
+        cut = '{"line":"cut","why":"an owner has gone","way_out":"ask again"}\n'
+        await page.route(path, lambda route: route.fulfill(body=cut))
+        await save.click()
+        problem = page.locator("#keys-problem")
+        await expect(problem).to_have_text("the export was cut: an owner has gone")
+        body = '{"error":"this token may not see contents","way_out":"use one of admin"}'
+        await page.unroute(path)
+        await page.route(path, lambda route: route.fulfill(status=403, body=body))
+        await save.click()
+        await expect(problem).to_contain_text("use one of admin")
+        await expect(page.locator("#keys-words")).to_have_text("")
 
 
 async def test_keys_are_listed_and_one_is_shown_with_its_collections(browser: Browser) -> None:

@@ -1,9 +1,9 @@
 // Keys of entities, a page at a time, and what is kept of one of them. It is asked for, and never
 // read again by itself: each question takes a moment of an owner.
 
-import { ask, byId, command, element, fill, poolPath, row, some } from "./api.js";
+import { ask, byId, command, element, fill, poolPath, row, some, take } from "./api.js";
 
-const MOST = 100;
+const MOST = 100, LAST_LINE = 4096;
 
 export class Keys {
   constructor() {
@@ -21,6 +21,7 @@ export class Keys {
       this.list(this.next);
     });
     byId("keys-back").addEventListener("click", () => this.list(this.pages.pop()));
+    byId("keys-export").addEventListener("click", () => this.save());
     byId("entity-ask").addEventListener("submit", (event) => {
       event.preventDefault();
       this.show({ form: "key", key: byId("entity-key").value });
@@ -69,6 +70,26 @@ export class Keys {
       byId("keys-words").textContent = `${some(found.keys.length, "key")}${more}${unowned}`;
       byId("keys-next").hidden = found.next === null;
       byId("keys-back").hidden = this.pages.length === 0;
+    });
+  }
+
+  // What `tenure entities export` writes, as a download. Whether it is whole, its last line says.
+  save() {
+    return this.told(async (isStill) => {
+      const pool = this.pool;
+      byId("keys-words").textContent = "exporting all entities";
+      try {
+        const file = await take(poolPath(pool, "entities/export"));
+        const end = lastLine(await file.slice(-LAST_LINE).text());
+        if (end.line !== "end") throw new Error(`the export was cut: ${end.why}`);
+        const url = URL.createObjectURL(file);
+        element("a", "", { href: url, download: `${pool}.jsonl` }).click();
+        setTimeout(() => URL.revokeObjectURL(url));
+        if (isStill()) byId("keys-words").textContent = `${end.entities} entities exported`;
+      } catch (problem) {
+        if (isStill()) byId("keys-words").textContent = "";
+        throw problem;
+      }
     });
   }
 
@@ -125,6 +146,14 @@ export class Keys {
     if (found.next !== null)
       parts.push(command("Following items", `following items of ${collection}`, () => this.show(name, collection, found.next)));
     byId("items").replaceChildren(...parts);
+  }
+}
+
+function lastLine(text) {
+  try {
+    return JSON.parse(text.trimEnd().split("\n").at(-1));
+  } catch {
+    return { why: "it has no last line" };
   }
 }
 
