@@ -143,7 +143,12 @@ class LookupEngine:
     def standings(self, keys: list[Key]) -> "Future[list[KeyStanding | None]]":
         """See `Lookup.standings`. From any thread."""
         found: Future[list[KeyStanding | None]] = Future()
-        if not self.shell.call(lambda: found.set_result([*map(self.machine.standing, keys)])):
+
+        def look() -> None:
+            if found.set_running_or_notify_cancel():  # else whoever asked has gone
+                found.set_result([*map(self.machine.standing, keys)])
+
+        if not self.shell.call(look):
             found.set_exception(left(WHAT))
         return found
 

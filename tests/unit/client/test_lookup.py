@@ -406,6 +406,19 @@ async def test_what_wait_and_standings_cannot_use_is_refused_by_name(
                 lookup.standings(wrong)
 
 
+async def test_whoever_no_longer_waits_for_a_standing_is_told_none(
+    cluster: InProcessCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a request whose client has gone: that was an error in the log of the process."""
+    async with cluster.owner(address="http://a"), cluster.lookup() as lookup:
+        await cluster.turn(SOON)
+        gone, asked = lookup.standings(["room-42"]), lookup.standings(["room-42"])
+        assert gone.cancel()
+        (found,) = await asyncio.wrap_future(asked)
+        assert found is not None
+        assert not [each for each in caplog.records if each.levelname == "ERROR"]
+
+
 async def test_wait_goes_on_while_nobody_serves_the_key(cluster: InProcessCluster) -> None:
     async with cluster.lookup() as lookup:
         waiting = asyncio.ensure_future(lookup.wait("room-42"))
