@@ -185,7 +185,7 @@ async def test_all_entities_are_exported_to_a_file(browser: Browser, tmp_path: P
     ):
         await rooms["attic"].say("hello")
         await page.get_by_role("button", name="Entities").click()
-        save = page.get_by_role("button", name="Export all entities")
+        save = page.get_by_role("button", name="Export all")
         async with page.expect_download() as downloading:
             await save.click()
         download, file = await downloading.value, tmp_path / "rooms.jsonl"
