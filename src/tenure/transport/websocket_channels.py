@@ -44,6 +44,11 @@ SILENCE_SECONDS = 5.0
 has a limited number.
 """
 CHANNEL_LIMITS = ConnectionLimits(silent_seconds=SILENCE_SECONDS)
+NO_REQUESTS = """\
+This port is for other processes of its pool, and answers no requests. Was this request sent on by
+a gateway? Then its route names a pool of entities, or of `tenure serve`. Have it name the URL at
+which their server listens: --route "PATH=http://HOST:PORT".
+"""
 
 
 class WebSocketChannels:
@@ -89,6 +94,7 @@ class WebSocketChannels:
         app = web.Application()
         app.router.add_get(PATH, on_request)
         guard_app(app, guard)
+        app.router.add_route("*", "/{path:.*}", _on_other)
         door = self._door = HttpListener(
             app,
             log_refused,
@@ -169,3 +175,7 @@ class WebSocketChannels:
                 each.cancel()
         if serving:
             await asyncio.wait(serving)
+
+
+async def _on_other(_: web.Request) -> web.Response:
+    return web.Response(status=404, text=NO_REQUESTS)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 
+import aiohttp
 import msgspec
 import pytest
 import pytest_asyncio
@@ -70,6 +71,19 @@ async def test_a_stranger_at_the_port_of_entities_costs_nothing(manager: Serving
         assert await one["key"].add() == 1
         await one.station._probe()
         assert owner.ranges == before
+
+
+@pytest.mark.parametrize("path", ["/", "/documents/home-pc", "/v1/hand-off/more"])
+async def test_a_request_that_a_gateway_sends_to_its_address_learns_where_it_belongs(
+    manager: Serving, path: str
+) -> None:
+    async with (
+        Entities(Counter, "counters", manager.service.url) as one,
+        aiohttp.ClientSession(one.station.owner.address) as session,
+        session.post(path, data=b"x") as answer,
+    ):
+        assert answer.status == 404
+        assert "Have it name the URL" in await answer.text()
 
 
 async def test_a_process_of_the_pool_is_not_believed_to_be_another_one(manager: Serving) -> None:

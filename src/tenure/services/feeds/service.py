@@ -133,7 +133,8 @@ class Feeds(Service[Any]):
             del is_read  # processes of this service may do both
             is_for_us = request.host == URL(announced).host_port_subcomponent
             if hdrs.ORIGIN in request.headers or not is_for_us:
-                raise ServiceRefusal(403, "page", "only processes of this service may ask here")
+                why = "only processes of this service may ask here; clients ask at its --listen"
+                raise ServiceRefusal(403, "page", why)
 
         listener = ServiceDoor(self, make_port, check).port
         host, _, port = self.settings.members.rpartition(":")
