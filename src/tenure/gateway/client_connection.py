@@ -6,17 +6,16 @@ import asyncio
 import socket as sockets
 from collections import deque
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, cast
 
 from tenure.client.refusals import HttpAnswer
-from tenure.gateway.client_request import ClientRequest
-from tenure.gateway.passed_connection import PassedConnection, PassedSocket
+from tenure.gateway.client_request import ClientRequest, Continuation, Stays
+from tenure.gateway.passed_connection import PassedConnection
 from tenure.gateway.request_reader import WEBSOCKET, Malformed, RequestHead, RequestReader
 from tenure.member.asgi import respond
 from tenure.member.forwarded_answer import SWITCHING
 from tenure.transport.bounded_port import TOLD_SECONDS, Unfinished
-from tenure.transport.handles import another_handle
+from tenure.transport.handles import handle_when_written
 
 FIRST_SECONDS = 2.0
 """How long a connection on which nothing has been asked yet is kept by a gateway that ends."""
@@ -30,6 +29,18 @@ class GivenConnection(NamedTuple):
 
     socket: sockets.socket
     passed: PassedConnection
+    behind: sockets.socket | None = None
+    """The connection to the server behind, if it is a tunnel."""
+
+    @property
+    def handles(self) -> list[sockets.socket]:
+        """What is passed, in this order."""
+        return [self.socket] if self.behind is None else [self.socket, self.behind]
+
+    def close(self) -> None:
+        """Close them here."""
+        for each in self.handles:
+            each.close()
 
 
 class ClientDoor(Protocol):
@@ -62,7 +73,7 @@ class ClientDoor(Protocol):
         """Answer a request."""
         ...
 
-    def go_on(self, request: ClientRequest, socket: PassedSocket) -> Coroutine[Any, Any, None]:
+    def go_on(self, request: ClientRequest, given: Continuation) -> Coroutine[Any, Any, None]:
         """Serve a WebSocket that was passed on."""
         ...
 
@@ -74,7 +85,7 @@ class ClientConnection(asyncio.Protocol):
         self,
         door: ClientDoor,
         now: Callable[[], float],
-        passed: PassedConnection | None = None,
+        given: Continuation | None = None,
     ) -> None:
         self._door = door
         self._now = now
@@ -89,7 +100,7 @@ class ClientConnection(asyncio.Protocol):
         self._client = NOBODY
         self._is_reading = True
         self._takes_more = True
-        self._passed = passed
+        self._given = given
         """What to go on with, if another process had the connection."""
         self._is_given_up = False
         self._is_ending = False
@@ -107,9 +118,9 @@ class ClientConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self._client = peer[0], peer[1]
-        if self._passed is not None:
-            passed, self._passed = self._passed, None
-            self._go_on(passed)
+        if self._given is not None:
+            given, self._given = self._given, None
+            self._go_on(given)
             # uvloop reads after this in any case.
             asyncio.get_running_loop().call_soon(self._stay_paused)
 
@@ -265,68 +276,65 @@ class ClientConnection(asyncio.Protocol):
         """
         self._is_given_up = True
         self.read_on(goes_on=False)
-        passed = await self._given_up()
-        if passed is None:  # it ends, and nobody goes on
+        given = await self._given_up(seconds)
+        if given is None:  # it ends, and nobody goes on; or nothing has changed
             return None
         handle = None
-        if passed.is_bounded and await self._is_written(seconds):
-            handle = another_handle(self._transport.get_extra_info("socket"))
+        if given.passed.is_bounded:
+            handle = await handle_when_written(self._transport, self._may_write, seconds)
         if handle is None:
-            self._stay(passed)
+            self._stay(given)
             return None
         self._take_no_more()
         self._transport.abort()  # without a word to the client, as there is another handle
-        return GivenConnection(handle, passed)
+        return GivenConnection(handle, *given)
 
-    async def _given_up(self) -> PassedConnection | None:
+    async def _given_up(self, seconds: float) -> Continuation | None:
         if not self._requests:
-            return PassedConnection(self.heard > 0, self._reader.unread or b"")
+            return Continuation(PassedConnection(self.heard > 0, self._reader.unread or b""))
         request = self._requests[0]
         assert request.leaves is not None, "it may leave"
         request.is_over = True
-        passed = await request.leaves.give_up()
-        if passed is None:
+        try:
+            given = await request.leaves.give_up(seconds)
+        except Stays:
+            request.is_over = self._is_given_up = False
+            self.read_on(goes_on=True)
+            return None
+        if given is None:
             self.close()
         elif self._transport.is_closing():
             request.leaves.gone()
             return None
-        return passed
+        return given
 
-    async def _is_written(self, seconds: float) -> bool:
-        self._transport.set_write_buffer_limits(0)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._may_write.wait()
-        self._transport.set_write_buffer_limits()
-        return not self._transport.get_write_buffer_size()
-
-    def _stay(self, passed: PassedConnection) -> None:
+    def _stay(self, given: Continuation) -> None:
         self._is_given_up = False
-        if passed.socket is not None:
+        if given.passed.opens_socket:
             self._requests.clear()
-            self._go_on_with(passed.socket, passed.unread)
+            self._go_on_with(given)
         self.read_on(goes_on=True)
 
     def _stay_paused(self) -> None:
         if not (self._is_reading or self._transport.is_closing()):
             self._transport.pause_reading()
 
-    def _go_on(self, passed: PassedConnection) -> None:
+    def _go_on(self, given: Continuation) -> None:
+        passed = given.passed
         if passed.has_asked:
             self.heard = 1
             self.idle_since = self._now()
             self._door.spoke(self)
-        if passed.socket is not None:
-            self._go_on_with(passed.socket, passed.unread)
-            return
-        if passed.unread:
+        if passed.opens_socket:
+            self._go_on_with(given)
+        elif passed.unread:
             self.data_received(passed.unread)
 
-    def _go_on_with(self, socket: PassedSocket, unread: bytes) -> None:
+    def _go_on_with(self, given: Continuation) -> None:
         self._take_no_more()
-        headers = [(b"authorization", socket.token)] if socket.token else []
+        passed = given.passed
         head = RequestHead(
-            *("GET", socket.target, headers, "1.1"),
+            *("GET", passed.target, passed.headers, "1.1"),
             has_body=False,
             is_chunked=False,
             keeps=False,
@@ -337,12 +345,14 @@ class ClientConnection(asyncio.Protocol):
         self._requests.append(request)
         self.idle_since = None
         self.switched()
-        if unread:
-            request.add(unread)
-        if socket.unsent:
-            self.write(socket.unsent)
-        work = self._until_over(request, self._door.go_on(request, socket))
+        if passed.unread:
+            request.add(passed.unread)
+        if passed.unsent:
+            self.write(passed.unsent)
+        work = self._until_over(request, self._door.go_on(request, given))
         self._task = asyncio.get_running_loop().create_task(work)
+        if self._transport.is_closing():  # nobody may tell it again
+            request.lose()
 
     # --- ends ---
 

@@ -3,9 +3,10 @@ that go. So what relays for members relays here, too.
 """
 
 import asyncio
+import socket as sockets
 from collections import deque
 from http import HTTPStatus
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
 from tenure.gateway.passed_connection import PassedConnection
@@ -55,6 +56,18 @@ class Carrier(Protocol):
         ...
 
 
+class Continuation(NamedTuple):
+    """What another process needs to go on with a connection that was given up."""
+
+    passed: PassedConnection
+    behind: sockets.socket | None = None
+    """The connection to the server behind, of a tunnel."""
+
+
+class Stays(Exception):
+    """It cannot leave yet, and goes on here."""
+
+
 class Leaves(Protocol):
     """A WebSocket that another process can go on with."""
 
@@ -63,8 +76,10 @@ class Leaves(Protocol):
         """Whether it could at this moment."""
         ...
 
-    async def give_up(self) -> PassedConnection | None:
-        """Stop, and return what the other process needs; None if the socket has ended."""
+    async def give_up(self, seconds: float) -> Continuation | None:
+        """Stop, within some seconds, and return what the other process needs; None if the socket
+        has ended. Raises Stays.
+        """
         ...
 
     def gone(self) -> None:
@@ -149,7 +164,8 @@ class ClientRequest:
             self._go_on()
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
-        if self._is_gone:
+        # The last words of a socket, such as that it closes, are heard even so.
+        if self._is_gone and not (self._parts and self.head.upgrade):
             return {"type": "http.disconnect"}
         body = b"".join(self._parts)
         self._parts.clear()

@@ -13,7 +13,8 @@ from typing import Protocol
 from tenure.entities.edge import Edge
 from tenure.entities.socket_offer import TAKE, SocketOffer, TakenSocket
 from tenure.errors import TenureError
-from tenure.gateway.client_request import ClientRequest
+from tenure.gateway.client_connection import GivenConnection
+from tenure.gateway.client_request import ClientRequest, Continuation
 from tenure.gateway.gateway_counts import GatewayCounts
 from tenure.gateway.gateway_port import LIMITS, GatewayPort
 from tenure.gateway.passed_connection import PassedConnection, PassedSocket
@@ -21,9 +22,9 @@ from tenure.gateway.passing import Passing
 from tenure.gateway.refusals import FORGED, NO_ROUTE, gateway_refusal, patience
 from tenure.gateway.routes import GatewayRoutes, RoutedTo
 from tenure.gateway.targets import PlainServer, PoolTarget, Target, TargetSettings
-from tenure.gateway.tunnel import tunnel
+from tenure.gateway.tunnel import Tunnel
 from tenure.member.asgi import header, respond
-from tenure.member.forwarded_answer import SWITCHING
+from tenure.member.forwarded_answer import SWITCHING, ForwardedAnswer
 from tenure.member.forwarding import Forwarded
 from tenure.member.http_relay import Body, obtained, pass_on
 from tenure.transport.bounded_port import log_refused
@@ -146,11 +147,14 @@ class HttpGateway:
         return True
 
     def may_go_on(self, passed: PassedConnection) -> bool:
-        has_port = any(each.scheme == "http" for each in self._ports)
-        return has_port and (passed.socket is None or passed.socket.pool in self._sockets)
+        if passed.socket is not None and passed.socket.pool not in self._sockets:
+            return False
+        if passed.tunnel is not None and passed.tunnel.behind not in self._targets:
+            return False
+        return any(each.scheme == "http" for each in self._ports)
 
-    def go_on(self, socket: sockets.socket, passed: PassedConnection) -> None:
-        next(each for each in self._ports if each.scheme == "http").adopt(socket, passed)
+    def go_on(self, given: GivenConnection) -> None:
+        next(each for each in self._ports if each.scheme == "http").adopt(given)
 
     async def close(self) -> None:
         """Pass nothing more on."""
@@ -204,13 +208,28 @@ class HttpGateway:
         if access.isEnabledFor(logging.INFO):
             self._log(request, target, self._loop.time() - began)
 
-    async def _go_on(self, request: ClientRequest, socket: PassedSocket) -> None:
+    async def _go_on(self, request: ClientRequest, given: Continuation) -> None:
         began = self._loop.time()
         self.counts.under_way += 1
+        passed, name = given.passed, NOBODY
         try:
-            await self._sockets[socket.pool].go_on(request, socket)
+            if passed.socket is not None:
+                name = passed.socket.pool
+                await self._sockets[name].go_on(request, passed.socket)
+            elif passed.tunnel is not None and given.behind is not None:
+                name = passed.tunnel.behind
+                forwarding = self._targets[name].forwarding
+                answer = await forwarding.go_on(given.behind, passed.tunnel.unread)
+                await self._through(request, answer, name)
         finally:
-            self._over(request, socket.pool, began)
+            self._over(request, name, began)
+
+    async def _through(self, request: ClientRequest, answer: Forwarded, name: str) -> None:
+        assert isinstance(answer, ForwardedAnswer), "no other one has both directions"
+        try:
+            await Tunnel(name, request, answer).run()
+        finally:
+            answer.close()
 
     async def _pass(self, request: ClientRequest, found: RoutedTo, began: float) -> None:
         target, scope = self._targets[found.target], request.scope
@@ -244,7 +263,8 @@ class HttpGateway:
     async def _give(self, request: ClientRequest, came: Forwarded, body: Body, target: str) -> None:
         """Give a client the answer of an owner."""
         if came.status == SWITCHING:
-            await tunnel(request, came)
+            request.switch(came.headers)
+            await self._through(request, came, target)
             return
         answer = header(came.headers, TAKE.encode()) if "upgrade" in request.scope else None
         if answer is None:

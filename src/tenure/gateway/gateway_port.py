@@ -7,13 +7,8 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 from tenure.gateway.client_connection import ClientConnection, GivenConnection
-from tenure.gateway.client_request import ClientRequest
-from tenure.gateway.passed_connection import (
-    MOST_AT_ONCE,
-    TOGETHER_BYTES,
-    PassedConnection,
-    PassedSocket,
-)
+from tenure.gateway.client_request import ClientRequest, Continuation
+from tenure.gateway.passed_connection import MOST_AT_ONCE, TOGETHER_BYTES
 from tenure.gateway.passing import Passing
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Refused
 from tenure.transport.connection_limits import ConnectionLimits
@@ -27,7 +22,7 @@ PASSES_AGAIN_SECONDS = 0.05
 WRITTEN_SECONDS = 1.0
 """How long a client may take to read what was written to it, before it is passed."""
 Serve = Callable[[ClientRequest], Coroutine[Any, Any, None]]
-GoOn = Callable[[ClientRequest, PassedSocket], Coroutine[Any, Any, None]]
+GoOn = Callable[[ClientRequest, Continuation], Coroutine[Any, Any, None]]
 
 
 class GatewayPort:
@@ -118,7 +113,7 @@ class GatewayPort:
         stay = [each for each, given in zip(some, given_up, strict=True) if given is None]
         given = [each for each in given_up if each is not None]
         for some_given in _divided(given):
-            stay += [self.adopt(*each) for each in await passing.pass_on(some_given)]
+            stay += [self.adopt(each) for each in await passing.pass_on(some_given)]
         return stay
 
     async def pass_rest(self, passing: Passing, drain: float) -> None:
@@ -138,13 +133,14 @@ class GatewayPort:
         finally:
             self.is_leaving = False
 
-    def adopt(self, socket: sockets.socket, passed: PassedConnection) -> ClientConnection:
+    def adopt(self, given: GivenConnection) -> ClientConnection:
         """Go on with a connection that another process, or this one, has given up."""
-        protocol = ClientConnection(self, asyncio.get_running_loop().time, passed)
+        given_up = Continuation(given.passed, given.behind)
+        protocol = ClientConnection(self, asyncio.get_running_loop().time, given_up)
         try:
-            self._port.adopt(protocol, socket)
+            self._port.adopt(protocol, given.socket)
         except OSError:  # the client has gone
-            socket.close()
+            given.close()
         return protocol
 
     # --- for connections ---
@@ -166,9 +162,9 @@ class GatewayPort:
     def serve(self, request: ClientRequest) -> Coroutine[Any, Any, None]:
         return self._serve(request)
 
-    def go_on(self, request: ClientRequest, socket: PassedSocket) -> Coroutine[Any, Any, None]:
+    def go_on(self, request: ClientRequest, given: Continuation) -> Coroutine[Any, Any, None]:
         assert self._go_on is not None, "only such are passed on that this port has taken"
-        return self._go_on(request, socket)
+        return self._go_on(request, given)
 
 
 def _divided(given: list[GivenConnection]) -> Iterator[list[GivenConnection]]:

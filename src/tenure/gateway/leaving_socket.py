@@ -2,7 +2,7 @@
 
 from tenure.entities.edge import Edge
 from tenure.entities.edge_socket import EdgeSocket
-from tenure.gateway.client_request import ClientRequest
+from tenure.gateway.client_request import ClientRequest, Continuation
 from tenure.gateway.held_socket import HeldSocket
 from tenure.gateway.passed_connection import PassedConnection, PassedSocket
 from tenure.member.asgi import header
@@ -24,7 +24,7 @@ class LeavingSocket:
     def is_settled(self) -> bool:
         return self._socket.is_settled
 
-    async def give_up(self) -> PassedConnection | None:
+    async def give_up(self, seconds: float) -> Continuation | None:
         given = await self._socket.give_up()
         if given is None:
             return None
@@ -37,7 +37,8 @@ class LeavingSocket:
             self._request.head.target,
             header(self._request.head.headers, b"authorization") or b"",
         )
-        return PassedConnection(True, self._held.unread(given.unanswered), passed)  # noqa: FBT003
+        unread = self._held.unread(given.unanswered)
+        return Continuation(PassedConnection(True, unread, passed))  # noqa: FBT003  # it has asked
 
     def gone(self) -> None:
         self._edge.gone(self._socket)

@@ -28,6 +28,7 @@ ANSWER_SECONDS = 5.0
 LENGTH_BYTES = 4
 IT_HAS, IT_HAS_NOT = b"\1", b"\0"
 READ_BYTES = 1 << 20
+MOST_HANDLES = 2 * MOST_AT_ONCE
 
 
 class NotPassed(ValueError):
@@ -47,12 +48,13 @@ class Passing:
     async def pass_on(self, given: Sequence[GivenConnection]) -> list[GivenConnection]:
         """Pass these. Returns those that the successor does not have: they are still here."""
         body = packed([each.passed for each in given])
-        answer = await self._answer(body, [each.socket.fileno() for each in given])
+        handles = [each.fileno() for one in given for each in one.handles]
+        answer = await self._answer(body, handles, len(given))
         left = []
         for one, said in zip(given, answer, strict=True):
             if bytes([said]) == IT_HAS:
                 self.count += 1
-                one.socket.close()
+                one.close()
             else:
                 left.append(one)
         return left
@@ -61,10 +63,9 @@ class Passing:
         """Say that all was passed that could be so far. Returns whether the successor has heard
         it.
         """
-        return await self._answer(packed([]), []) == IT_HAS
+        return await self._answer(packed([]), [], 1) == IT_HAS
 
-    async def _answer(self, body: bytes, handles: list[int]) -> bytes:
-        count = max(1, len(handles))
+    async def _answer(self, body: bytes, handles: list[int], count: int) -> bytes:
         answer = b""
         if not self.is_broken:
             with suppress(OSError, TimeoutError):
@@ -102,7 +103,7 @@ class GoesOn(Protocol):
         """Whether it can go on with this one."""
         ...
 
-    def go_on(self, socket: sockets.socket, passed: PassedConnection) -> None:
+    def go_on(self, given: GivenConnection) -> None:
         """Go on with it."""
         ...
 
@@ -140,31 +141,36 @@ class TakingOver:
             for each in found:
                 if each in mine:
                     self.count += 1
-                    self._gateway.go_on(*each)
+                    self._gateway.go_on(each)
                 else:
-                    each.socket.close()
+                    each.close()
 
     def _is_mine(self, given: GivenConnection) -> bool:
         try:
-            given.socket.getpeername()
-        except OSError:  # the client has gone
+            for each in given.handles:
+                each.getpeername()
+        except OSError:  # the client has gone, or the server behind
             return False
         return self._gateway.may_go_on(given.passed)
 
     async def _next(self) -> list[GivenConnection] | None:
         await self._until_readable()
-        head, handles, flags, _ = sockets.recv_fds(self._connection, LENGTH_BYTES, MOST_AT_ONCE)
-        with opened(handles, _check_client) as found:
+        head, handles, flags, _ = sockets.recv_fds(self._connection, LENGTH_BYTES, MOST_HANDLES)
+        with opened(handles, _check_connected) as found:
             if not head:
                 return None
             passed = await self._told(head, 0 if flags & sockets.MSG_CTRUNC else len(handles))
-        return [GivenConnection(*each) for each in zip(found, passed, strict=True)]
+        each = iter(found)
+        return [
+            GivenConnection(next(each), one, None if one.tunnel is None else next(each))
+            for one in passed
+        ]
 
     async def _told(self, head: bytes, count: int) -> tuple[PassedConnection, ...]:
         if len(head) != LENGTH_BYTES:
             raise NotPassed(f"it begins with {len(head)} bytes")
         passed = read_passed(await self._body(int.from_bytes(head, "big")))
-        if len(passed) != count:
+        if sum(each.handles for each in passed) != count:
             raise NotPassed(f"{count} handles of {len(passed)} connections")
         return passed
 
@@ -212,7 +218,7 @@ def opened(
         raise
 
 
-def _check_client(one: sockets.socket) -> None:
+def _check_connected(one: sockets.socket) -> None:
     is_tcp = one.family in (sockets.AF_INET, sockets.AF_INET6) and one.type == sockets.SOCK_STREAM
     if not is_tcp or one.getsockopt(sockets.SOL_SOCKET, sockets.SO_ACCEPTCONN):
         raise NotPassed(f"{one} is no TCP connection")

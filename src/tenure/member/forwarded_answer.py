@@ -5,10 +5,13 @@ Anything but HTTP/1.1 is an error, and breaks the connection.
 """
 
 import asyncio
+import socket as sockets
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+
+from tenure.transport.handles import handle_when_written
 
 MOST_HEAD_BYTES = 262_144
 """More than any server sends as headers, or between two parts of a body."""
@@ -96,10 +99,48 @@ class ForwardedAnswer:
         self.lost(None)
         self._release()
 
+    # --- once it has switched to another protocol ---
+
+    @classmethod
+    def switched(
+        cls, transport: asyncio.Transport, release: Callable[[bool], None], unread: bytes
+    ) -> "ForwardedAnswer":
+        """One of 101, of which another process has taken the head. It has left `unread`."""
+        made = cls(transport, release, has_body=True)
+        made.status, made.is_sent = SWITCHING, True
+        made._parser = None
+        made._switch(unread)
+        made.begun.set_result(None)
+        return made
+
     async def send(self, data: bytes) -> None:
-        """Send the other end more, after an answer of 101."""
+        """Send the other end more."""
         await self.may_write.wait()
         self._transport.write(data)
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether another process could go on with the connection at this moment."""
+        is_open = not (self._has_ended or self._failure or self._transport.is_closing())
+        return is_open and self._transport.get_extra_info("sslcontext") is None
+
+    def read_on(self, *, goes_on: bool) -> None:
+        """Read more of the other end, or no more for now."""
+        self._is_paused = not goes_on
+        if self._transport.is_closing():
+            return
+        if goes_on:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    async def handle(self, seconds: float) -> sockets.socket | None:
+        """Another handle of its connection, as `handle_when_written` gives it."""
+        return await handle_when_written(self._transport, self.may_write, seconds)
+
+    def unread(self) -> bytes:
+        """What has come and nobody has taken."""
+        return b"".join(self._parts)
 
     # --- for the connection ---
 

@@ -9,7 +9,8 @@ The other end is a member's own listener.
 """
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator
+import socket as sockets
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from functools import partial
 from secrets import token_hex
 from typing import Protocol, cast
@@ -136,6 +137,23 @@ class KeptConnections:
             raise
         return answer
 
+    async def go_on(self, socket: sockets.socket, unread: bytes) -> "ForwardedAnswer":
+        """Go on with a connection on which another process has switched to another protocol; it has
+        left `unread` of the other end. Raises OSError.
+        """
+        connection = KeptConnection("")
+        release = partial(self._release, connection)
+
+        def made(transport: asyncio.Transport) -> None:  # before anything is read
+            connection.answer = ForwardedAnswer.switched(transport, release, unread)
+            connection.answer.may_write = connection.may_write
+
+        connection.on_made = made
+        await asyncio.get_running_loop().create_connection(lambda: connection, sock=socket)
+        assert connection.answer is not None, "it is made"
+        self._busy[connection] = None
+        return connection.answer
+
     async def proof(self, address: str, session: ClientSession) -> dict[str, str]:
         return await proof_for(address, self._secret, session, self._credentials)
 
@@ -210,6 +228,7 @@ class KeptConnection(asyncio.Protocol):
     transport: asyncio.Transport
     answer: "ForwardedAnswer | None" = None
     """The answer for which it waits; None while it is idle."""
+    on_made: Callable[[asyncio.Transport], object] | None = None
     is_lost = False
     idle_since = 0.0
 
@@ -222,6 +241,8 @@ class KeptConnection(asyncio.Protocol):
         """See asyncio."""
         read_small_blocks(transport)
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods only
+        if self.on_made is not None:
+            self.on_made(self.transport)
 
     def data_received(self, data: bytes) -> None:
         """See asyncio."""

@@ -1,7 +1,9 @@
 """Another handle of a connection: it stays open when its event loop closes the first."""
 
+import asyncio
 import os
 import socket as sockets
+from contextlib import suppress
 from typing import Protocol
 
 
@@ -21,3 +23,20 @@ def another_handle(known: HasHandle | None) -> sockets.socket | None:
         return None if known is None else sockets.socket(fileno=os.dup(known.fileno()))
     except OSError:
         return None
+
+
+async def handle_when_written(
+    transport: asyncio.Transport, may_write: asyncio.Event, seconds: float
+) -> sockets.socket | None:
+    """Another handle, once the kernel has all that was written to the first; None if the other end
+    does not read that in time, or the connection has ended. `may_write` is what the protocol clears
+    while it may not write.
+    """
+    transport.set_write_buffer_limits(0)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await may_write.wait()
+    transport.set_write_buffer_limits()
+    if transport.get_write_buffer_size() or transport.is_closing():
+        return None
+    return another_handle(transport.get_extra_info("socket"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
 from tenure.gateway.passed_connection import MOST_AT_ONCE
 from tenure.gateway.passing import LENGTH_BYTES
@@ -127,11 +128,32 @@ async def followed(it: House) -> None:
     assert await asyncio.to_thread(before.process.wait, DEADLINE_SECONDS) == 0
 
 
+async def echoed(it: House, ends: asyncio.Event) -> int:
+    """Talk over a socket of the application's own; each text comes back once, in order."""
+    count = 0
+    url = f"{it.gateway.url.replace('http', 'ws')}/echo"
+    async with connect(url, subprotocols=[Subprotocol("chat")]) as own:
+        while not ends.is_set():
+            texts = [f"{count} {n} " + "x" * 1000 * n for n in range(ON_THE_WAY)]
+            for each in texts:
+                await own.send(each)
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                assert [await own.recv() for _ in texts] == texts
+            count += 1
+    return count
+
+
 async def test_sockets_go_on_through_take_overs_and_miss_no_frame(tmp_path: Path) -> None:
-    async with talking(tmp_path) as (it, those):
+    """Those of entities, and those that end in a worker."""
+    ends = asyncio.Event()
+    async with talking(tmp_path) as (it, those), asyncio.TaskGroup() as group:
+        echoes = [group.create_task(echoed(it, ends)) for _ in range(3)]
         for _ in range(3):
-            await followed(it)
             await until_heard(those, 5)
+            await followed(it)
+        await until_heard(those, 5)
+        ends.set()
+    assert min(each.result() for each in echoes) > 1
 
 
 def _fails(path: Path, point: str) -> None:

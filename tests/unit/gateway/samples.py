@@ -3,7 +3,7 @@
 import msgspec
 
 from tenure.entities.socket_offer import SocketOffer, TakenSocket, told
-from tenure.gateway.passed_connection import PassedConnection, PassedSocket
+from tenure.gateway.passed_connection import PassedConnection, PassedSocket, PassedTunnel
 from tenure.protocol.entity.socket_end import PassedEnd
 
 SECRET = b"s" * 32
@@ -21,6 +21,11 @@ A_PASSED = msgspec.msgpack.encode(
                 *("rooms", "attic", b"i" * 16, PassedEnd(3, 2, (7, 9), (5, 6))),
                 *(b"unsent", b"/rooms/attic", b"Bearer x"),
             ),
-        )
+        ),
+        PassedConnection(
+            has_asked=True,
+            unread=b"frames",
+            tunnel=PassedTunnel("http://127.0.0.1:8000", b"more frames", b"/echo"),
+        ),
     ]
 )

@@ -187,8 +187,8 @@ class Nobody:
     def may_go_on(self, passed: PassedConnection) -> bool:
         raise AssertionError(passed)
 
-    def go_on(self, socket: socket.socket, passed: PassedConnection) -> None:
-        raise AssertionError(passed)
+    def go_on(self, given: GivenConnection) -> None:
+        raise AssertionError(given)
 
 
 def opened() -> int:
