@@ -29,7 +29,6 @@ NOT_HOSTILE = {
     "entities/state_versions.py": "as entities/state_codec.py",
     "entities/series.py": "times and numbers of items, from its own store",
     "entities/methods.py": "arguments in the application's types, of members behind mutual TLS",
-    "sim/transfers.py": "what simulated owners send each other",
     "stores/sql_store.py": "an envelope from its own store",
     "stores/alarm_index.py": "names of an index in its own store",
     "protocol/entity/envelope_columns.py": "columns of a row in its own store",
