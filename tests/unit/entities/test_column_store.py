@@ -42,6 +42,7 @@ class Troubled:
         self.fails: Fails = lambda *_: None
         self.held: list[tuple[RowMutation, Attempt]] = []
         self.written: list[RowMutation] = []
+        self.asked: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # whatever a backend has
         found = getattr(self._backend, name)
@@ -49,6 +50,7 @@ class Troubled:
         async def asked(*arguments: Any) -> Any:  # noqa: ANN401
             if error := self.fails(name, None):
                 raise error
+            self.asked += arguments
             return await found(*arguments)
 
         return asked
@@ -329,6 +331,15 @@ async def test_an_entry_is_there_before_its_alarm_and_goes_after_it(
     while await store.due_within([WHOLE]):  # noqa: ASYNC110  # nobody waits for it
         await asyncio.sleep(0)
     assert [is_of_index(each) for each in trouble.written] == [False, True]
+
+
+async def test_alarms_are_found_without_reading_a_row(store: ColumnEntityStore) -> None:
+    for number in range(50):
+        await put(store, f"room-{number}", lease(3), OLD)
+    await put(store, "a", lease(3), NEW)
+    trouble = troubled(store)
+    assert await store.due_within([WHOLE]) == [("a", 9.0)]
+    assert {each.table for each in trouble.asked} == {store.index.table.name}
 
 
 async def test_an_entry_too_many_is_looked_up_once_and_dropped(store: ColumnEntityStore) -> None:

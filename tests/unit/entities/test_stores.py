@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Awaitable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from tenure import (
 )
 from tenure.client.lease import Lease
 from tenure.fencing.commit_groups import Program
+from tenure.fencing.fenced_rows import DUE
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.routing.trying import InDoubt
@@ -58,6 +60,16 @@ async def test_what_a_store_does_late_changes_nothing_any_more(store_url: str) -
         await store.save("a", lease(3), first, Envelope(3, 7, b"given up"))
     assert (await store.load("a", lease(3))).state == b"later"
     await store.close()
+
+
+async def test_sqlite_finds_alarms_without_reading_rows_that_have_none(tmp_path: Path) -> None:
+    store = await opened(f"sqlite:{tmp_path / 'store'}")
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "store")) as file:
+        plan = file.execute(f"EXPLAIN QUERY PLAN {DUE}", (b"",)).fetchall()
+    assert [each[-1].partition(" (")[0] for each in plan] == [
+        "SEARCH tenure_entity USING INDEX tenure_entity_alarms"
+    ]
 
 
 async def test_a_file_that_another_one_is_making_is_waited_for(tmp_path: Path) -> None:
