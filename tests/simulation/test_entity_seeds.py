@@ -24,6 +24,12 @@ def test_users_repeat_no_call_whose_answer_may_be_forgotten() -> None:
     assert outcome.violation is None, (outcome.violation, *outcome.story)
 
 
+def test_nothing_is_asked_of_a_world_whose_journal_is_about_to_be_restored() -> None:
+    """In this run it was restored two minutes after all faults were over, and all had healed."""
+    outcome = run_entities(EntityTrial(seed=410029, hours=0.557))
+    assert outcome.violation is None, (outcome.violation, *outcome.story)
+
+
 def test_a_socket_that_is_opened_anew_goes_on_with_no_numbers_of_before() -> None:
     """In this run an entity was lost when a socket had its first frame, and its edge no answer."""
     plan = EntityTrial(seed=410019, hours=0.1)

@@ -129,6 +129,15 @@ class UsedWorld(AppWorld):
         found = [each for each in self.programs() if isinstance(each, self.process_type)]
         return [each for each in found if not each.is_leaving]
 
+    def heal(self) -> None:
+        """Heal. What users then ask takes minutes, in which no journal may be restored that was
+        copied while faults struck: managers give nothing for a term afterwards.
+        """
+        super().heal()
+        if self.now < self.restored_by:
+            self.run_until(self.restored_by + self.timing.term_ns)  # managers notice meanwhile
+            super().heal()
+
     def not_well(self) -> str | None:
         """What is still missing before every key has an owner."""
         for each in self.there():

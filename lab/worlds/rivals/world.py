@@ -300,6 +300,9 @@ class RivalsWorld(World, RivalsSite):
     def begin_journal(self, copy: LeaseHistory | None) -> None:
         raise AssertionError
 
+    def restore_journal(self, at: int, copy: LeaseHistory) -> None:
+        raise AssertionError
+
     def put_back(self, copy: Any) -> None:
         raise AssertionError
 

@@ -23,6 +23,8 @@ class JournaledWorld(World, LeaseSite):
     policy_watch: PolicyWatch
     journal_kind: str
     """"durable", or "memory" for a journal that is gone with its manager."""
+    restored_by = 0
+    """When the last restoration that was begun is over, which may be after the faults are."""
 
     def begin_journaling(self) -> None:
         """Put an empty journal in place, with a new identity."""
@@ -64,6 +66,11 @@ class JournaledWorld(World, LeaseSite):
         self.mended_at = self.now
         self.checkers.begin_history(self.journal, self.copied_journal())
         self.tell("journal", "replaced" if copy is None else "restored")
+
+    def restore_journal(self, at: int, copy: LeaseHistory) -> None:
+        """Put a journal restored from the copy in the place of the present one, at that instant."""
+        self.restored_by = max(self.restored_by, at)
+        self.at(at, self.begin_journal, copy)
 
     def _opened_another(self, manager: ManagerProcess) -> bool:
         return self.journal_kind != "memory" and manager.journal != self.journal.journal

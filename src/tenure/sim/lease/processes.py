@@ -75,6 +75,10 @@ class LeaseSite(Site):
         """Ask a policy, and take time for it."""
 
     @abstractmethod
+    def restore_journal(self, at: int, copy: LeaseHistory) -> None:
+        """Put a journal restored from the copy in the place of the present one, at that instant."""
+
+    @abstractmethod
     def copied_journal(self) -> LeaseHistory:
         """Return a copy of the journal as it is now."""
 

@@ -60,7 +60,7 @@ class LeaseStrikes(Strikes):
     def journal_restored(self) -> None:
         """Copy the journal now, and restore the copy some time later, as `tenure restore` does."""
         at = self.site.now + self.span(0.1, 2.0)
-        self.site.at(at, self.site.begin_journal, self.site.copied_journal())
+        self.site.restore_journal(at, self.site.copied_journal())
 
     def leadership_revoked(self) -> None:
         """The journal takes a leader for dead. The seat is vacant, and its holder does not know."""
