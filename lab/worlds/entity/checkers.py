@@ -3,6 +3,7 @@ asked.
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from lab.worlds.entity.entries import PlacedOp, Point, Shown
 from lab.worlds.entity.history import LedgerHistory, Lost
@@ -14,19 +15,37 @@ MOST_OVERDUE = 400.0
 """Seconds: an alarm whose handler fails is put off for 300 at most."""
 
 
+class ToldLoss(NamedTuple):
+    """A process was told of a loss."""
+
+    at: int
+    ranges: tuple[KeyRange, ...]
+    later_than: frozenset[int] = frozenset()
+    """The journals before the one that its lookup follows."""
+
+
 class Told:
     """The losses that one process was told of."""
 
-    def __init__(self, since: int) -> None:
+    def __init__(self, since: int, name: str = "") -> None:
         self.since = since
         """When the process's lookup first had a table."""
-        self.ranges: list[tuple[int, tuple[KeyRange, ...]]] = []
+        self.name = name
+        self.tellings: list[ToldLoss] = []
 
     def of(self, lost: Lost) -> bool:
-        """Whether the process was told of this loss, and no earlier than it can have happened."""
+        """Whether the process was told of this loss, and no earlier than it can have happened.
+
+        A lookup that follows another journal finds nothing of the one before, and never will. So
+        its process knows of the loss, although an owner may do operations for others until its term
+        is over; but not if the process itself has asked it for some since.
+        """
         place = hashed_key(lost.key)
+        here = [each for each in self.tellings if any(place in it for it in each.ranges)]
+        asked_at = lost.asked_at_by.get(self.name, 0)
         return any(
-            at >= lost.since and any(place in each for each in ranges) for at, ranges in self.ranges
+            each.at >= (asked_at if lost.journal in each.later_than else lost.since)
+            for each in here
         )
 
 
@@ -42,9 +61,13 @@ class EntityCheckers:
         """The latest known point of the key's ledger."""
         return self.histories[key].newest
 
-    def see(self, key: str, entry: PlacedOp, after: Point, asked_at: int) -> None:
-        """Check an entry that has left the entity. Raises Violation."""
-        lost = self.histories[key].see(entry, after, asked_at, self._now())
+    def begins(self, key: Any, epoch: int, journal: int) -> None:
+        """A ledger may begin now, at an owner that has its lease in that journal."""
+        self.histories[key].begins(epoch, journal)
+
+    def see(self, key: str, entry: PlacedOp, after: Point, asked_at: int, by: str) -> None:
+        """Check an entry that has left the entity, and that a process sees. Raises Violation."""
+        lost = self.histories[key].see(entry, after, asked_at, self._now(), by)
         if lost is not None:
             self._losses.append(lost)
 
@@ -70,5 +93,5 @@ def check_told(told: Iterable[Told], losses: list[Lost]) -> None:
     for each in told:
         for lost in losses:
             if each.since < lost.since and not each.of(lost):
-                raise Violation("a loss is told", f"{lost} is not among {each.ranges[-5:]}")
+                raise Violation("a loss is told", f"{lost} is not among {each.tellings[-5:]}")
     losses.clear()

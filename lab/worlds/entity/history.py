@@ -6,6 +6,7 @@ seen sees it too: there is one ledger, in one order, wherever the key lives (it 
 ledger whose state is lost begins a later epoch, and an earlier one never comes back.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from lab.worlds.entity.entries import PlacedOp, Point
@@ -21,6 +22,10 @@ class Lost(NamedTuple):
     ledger did.
     """
     seen_at: int
+    journal: int = 0
+    """Where the owners of the lost ledger had their leases; 0 if that is not known."""
+    asked_at_by: Mapping[str, int] = {}
+    """When each process asked last for an operation that the lost ledger did."""
 
 
 class LedgerHistory:
@@ -32,14 +37,25 @@ class LedgerHistory:
         self.newest = Point()
         self._asked_at: dict[Point, int] = {}
         """When each newest entry was asked for."""
+        self._asked_at_by: dict[int, dict[str, int]] = {}
+        """When each process asked last for what a ledger did, by epochs."""
+        self._journals: dict[int, int] = {}
         self._ops: dict[Point, str] = {}
         self._points: dict[tuple[int, str], Point] = {}
 
-    def see(self, entry: PlacedOp, after: Point, asked_at: int, now: int) -> Lost | None:
-        """Check an entry that was seen by somebody who asked when `after` was the newest. Raises
+    def begins(self, epoch: int, journal: int) -> None:
+        """A ledger may begin now, at an owner that has its lease in that journal."""
+        self._journals[epoch] = journal
+
+    def see(
+        self, entry: PlacedOp, after: Point, asked_at: int, now: int, by: str = ""
+    ) -> Lost | None:
+        """Check an entry that was seen by a process that asked when `after` was the newest. Raises
         Violation.
         """
         point = Point(entry.epoch, entry.place)
+        asked_at_by = self._asked_at_by.setdefault(entry.epoch, {})
+        asked_at_by[by] = max(asked_at_by.get(by, 0), asked_at)
         if entry.place:
             self._check_op(point, entry.op)
         is_other = after.epoch and point.epoch != after.epoch
@@ -53,13 +69,17 @@ class LedgerHistory:
             )
         lost = None
         if self.newest.epoch and self.newest.epoch < point.epoch:
-            lost = Lost(self.key, self._asked_at[self.newest], now)
+            lost = self._lost(self.newest, now)
         elif begins_anew:  # a slow answer: others may have begun a later ledger meanwhile
-            lost = Lost(self.key, self._asked_at[after], now)
+            lost = self._lost(after, now)
         if point > self.newest:
             self.newest = point
             self._asked_at[point] = asked_at
         return lost
+
+    def _lost(self, last: Point, now: int) -> Lost:
+        journal, by = self._journals.get(last.epoch, 0), self._asked_at_by.get(last.epoch, {})
+        return Lost(self.key, self._asked_at[last], now, journal, by)
 
     def _check_op(self, point: Point, op: str) -> None:
         if op.startswith("failed"):

@@ -209,6 +209,7 @@ class OpsLedger(Entity[B], Generic[B]):
         self._mark(op)
         if not book.epoch:
             book.epoch = process.site.now
+            process.site.judge.begins(self.key, book.epoch, self.lease.journal)
         book.place += 1
         self._collect(op)
         book.shown = [*book.shown, op][-SHOWN:]

@@ -5,11 +5,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
-from lab.worlds.entity.checkers import EntityCheckers
+from lab.worlds.entity.checkers import EntityCheckers, ToldLoss
 from lab.worlds.entity.entries import PlacedOp, Point, Shown
 from lab.worlds.entity.used_world import UsedProcess
 from tenure.base.instants import SECOND_NS
+from tenure.base.ranges import KeyRange
 from tenure.entities.entities import Entities
+from tenure.sim.app.clients import LibraryLookup
 from tenure.sim.app.processes import Main
 from tenure.sim.app.site import AppSite
 from tenure.sim.kernel.checkers import Violation
@@ -30,6 +32,8 @@ class EntitySite(AppSite):
     reads: str
     """Where entities are read."""
     judge: EntityCheckers
+    journals_there_were: tuple[int, ...]
+    """The journals that managers have led, each later than those before it."""
 
     @abstractmethod
     def count(self, what: str) -> None:
@@ -84,6 +88,13 @@ class LedgerProcess(UsedProcess):
         finally:
             self._inside.discard(key)
 
+    def hears_of(self, lost: tuple[KeyRange, ...]) -> None:
+        """Its lookup tells of a loss."""
+        [lookup] = [each for each in self.clients if isinstance(each, LibraryLookup)]
+        journals, followed = self.site.journals_there_were, lookup.engine.machine.journal
+        later_than = journals[: journals.index(followed)] if followed in journals else ()
+        self.told.tellings.append(ToldLoss(self.site.now, lost, frozenset(later_than)))
+
     def wrong(self, promise: str, detail: str) -> None:
         """End the run: an entity has seen that a promise is broken."""
         self.site.fail(Violation(promise, detail))
@@ -92,6 +103,7 @@ class LedgerProcess(UsedProcess):
         """Note an entry that has left the entity, as a frame or as an answer to another entity."""
         site = self.site
         try:
-            site.judge.see(key, entry, Point(), site.now - round(site.term * SECOND_NS))
+            asked_at = site.now - round(site.term * SECOND_NS)
+            site.judge.see(key, entry, Point(), asked_at, self.told.name)
         except Violation as error:
             site.fail(error)

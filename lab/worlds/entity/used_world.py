@@ -54,7 +54,7 @@ class UsedProcess(AppProcess):
         self, site: AppSite, slot: str, clock: SimClock, on_host: HostProcess, main: Main
     ) -> None:
         super().__init__(site, slot, clock, on_host, main)
-        self.told = Told(1 << 62)
+        self.told = Told(1 << 62, f"{slot}.{self.uid}")
         self.users: Any = None
         """The state of `ProgramUsers`, once what they use is entered."""
         self.loop.context.run(SURROUNDING.set, lambda: UsedEnvironment(self))

@@ -107,7 +107,8 @@ class LedgerUsers:
         else:
             if is_circle or kind == "fail":
                 raise Violation("calls", f"{kind} {arguments} was answered")
-            checkers.see(key, method.arrived(answer), after, asked_at)
+            by = self._process.told.name
+            checkers.see(key, method.arrived(answer), after, asked_at, by)
 
     async def look(self, key: str) -> Shown | None:
         """Read."""
@@ -117,7 +118,7 @@ class LedgerUsers:
         except TenureError as error:
             self._site.count(f"look: {type(error).__name__}")
             return None
-        self._site.judge.see(key, shown.last, after, asked_at)
+        self._site.judge.see(key, shown.last, after, asked_at, self._process.told.name)
         return shown
 
     async def _glance_often(self) -> None:
@@ -137,7 +138,7 @@ class LedgerUsers:
         except (TenureError, TimeoutError) as error:
             self._site.count(f"glance: {type(error).__name__}")
             return None
-        self._site.judge.see(key, entry, after, asked_at)
+        self._site.judge.see(key, entry, after, asked_at, self._process.told.name)
         self._site.count("glance")
         return entry
 

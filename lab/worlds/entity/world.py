@@ -17,6 +17,8 @@ from tenure.base.instants import SECOND_NS
 from tenure.base.ranges import KeyRange
 from tenure.entities.entities import Entities
 from tenure.entities.settings import Reads
+from tenure.protocol.lease.records import AnyRecord
+from tenure.sim.journal import LeaseContents
 from tenure.sim.kernel.checkers import Violation
 from tenure.sim.kernel.faults import FaultTable
 
@@ -32,7 +34,7 @@ async def program(process: Any) -> None:
 
     async def on_loss(lost: tuple[KeyRange, ...]) -> None:
         site.tell(process.slot, "is told of losses", lost)
-        process.told.ranges.append((site.now, lost))
+        process.hears_of(lost)
 
     entities: Entities[Any] = Entities(
         RELEASES[process.uid % len(RELEASES)],
@@ -64,6 +66,7 @@ class EntityWorld(UsedWorld, EntitySite):
     faults_there_are: ClassVar[FaultTable] = FAULTS
     process_type: ClassVar[type[UsedProcess]] = LedgerProcess
     trial: EntityTrial
+    journals_there_were: tuple[int, ...] = ()
 
     def __init__(self, trial: EntityTrial) -> None:
         super().__init__(trial, program)
@@ -75,6 +78,11 @@ class EntityWorld(UsedWorld, EntitySite):
         self.reads = trial.reads or drawn
         self.calls_apart = trial.calls_apart or self.random.choice((0.1, 0.5, 2.0))
         self.judge = EntityCheckers(self.keys, is_durable=is_durable, now=lambda: self.now)
+
+    def _on_commit(self, journal: LeaseContents, record: AnyRecord) -> None:
+        super()._on_commit(journal, record)
+        if journal.journal not in self.journals_there_were:
+            self.journals_there_were += (journal.journal,)
 
     def reads_of(self, process: LedgerProcess) -> Reads:
         """Where a process reads entities."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from lab.worlds.entity.checkers import check_told
+from lab.worlds.entity.checkers import ToldLoss, check_told
 from lab.worlds.entity.store import SimDatabase
 from lab.worlds.entity.used_world import UsedProcess, UsedWorld
 from lab.worlds.services.device import Device
@@ -104,7 +104,7 @@ async def program(process: Any) -> None:
         await process.queues[queue].look_for_losses()
 
     async def on_loss(lost: tuple[KeyRange, ...]) -> None:
-        process.told.ranges.append((site.now, lost))
+        process.told.tellings.append(ToldLoss(site.now, lost))
 
     options: dict[str, Any] = {
         "idle": site.term,

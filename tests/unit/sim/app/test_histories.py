@@ -2,9 +2,11 @@
 
 import pytest
 
+from lab.worlds.entity.checkers import Told, ToldLoss
 from lab.worlds.entity.entries import PlacedOp, Point
 from lab.worlds.entity.history import LedgerHistory, Lost
 from lab.worlds.services.document_history import DocumentChange, DocumentHistory
+from tenure.base.ranges import KeyRange
 from tenure.sim.kernel.checkers import Violation
 
 CHANGE = DocumentChange({"a": "x"}, is_whole=True)
@@ -84,8 +86,8 @@ def test_a_late_answer_of_an_empty_ledger_says_nothing_of_a_later_one() -> None:
     history = LedgerHistory("k", is_durable=False)
     assert history.see(PlacedOp(5, 1, "x"), Point(), 10, 11) is None
     after = history.newest
-    assert history.see(PlacedOp(11, 1, "y"), after, 30, 31) == Lost("k", 10, 31)
-    assert history.see(PlacedOp(8, 0, ""), after, 20, 40) == Lost("k", 10, 40)
+    assert history.see(PlacedOp(11, 1, "y"), after, 30, 31) == Lost("k", 10, 31, 0, {"": 10})
+    assert history.see(PlacedOp(8, 0, ""), after, 20, 40) == Lost("k", 10, 40, 0, {"": 10})
     assert history.newest == Point(11, 1)
 
 
@@ -93,4 +95,27 @@ def test_a_ledger_that_begins_anew_has_lost_the_newest() -> None:
     history = LedgerHistory("k", is_durable=False)
     history.see(PlacedOp(5, 1, "x"), Point(), 10, 11)
     history.see(PlacedOp(5, 2, "y"), Point(5, 1), 20, 21)
-    assert history.see(PlacedOp(7, 0, ""), Point(5, 2), 30, 31) == Lost("k", 20, 31)
+    assert history.see(PlacedOp(7, 0, ""), Point(5, 2), 30, 31) == Lost("k", 20, 31, 0, {"": 20})
+
+
+def told_early(*, by: str) -> bool:
+    """A process is told of a loss before a process, `by`, asks for what the lost ledger does."""
+    told = Told(since=5, name="p0")
+    everything = (KeyRange(b"", None),)
+    told.tellings.append(ToldLoss(20, everything, frozenset({7})))
+    history = LedgerHistory("k", is_durable=False)
+    history.begins(10, journal=7)
+    history.see(PlacedOp(10, 1, "x"), Point(), 12, 13, "p0")
+    history.see(PlacedOp(10, 2, "y"), Point(10, 1), 30, 31, by)
+    lost = history.see(PlacedOp(40, 1, "z"), Point(), 41, 42, "p1")
+    assert lost is not None
+    assert not told.of(lost._replace(journal=8)), "a lookup of the same journal may have found it"
+    return told.of(lost)
+
+
+def test_a_process_whose_lookup_follows_a_later_journal_knows_that_ledgers_of_before_are_lost() -> (
+    None
+):
+    """Seed 410581 of entities: for others, who did not know yet, the owner went on for a while."""
+    assert told_early(by="p1")
+    assert not told_early(by="p0")
