@@ -30,6 +30,12 @@ def test_nothing_is_asked_of_a_world_whose_journal_is_about_to_be_restored() -> 
     assert outcome.violation is None, (outcome.violation, *outcome.story)
 
 
+def test_an_alarm_whose_handler_fails_is_not_put_off_until_before_its_time() -> None:
+    """In this run wall clocks were set back when the handler had failed."""
+    outcome = run_entities(EntityTrial(seed=410585, hours=0.18))
+    assert outcome.violation is None, (outcome.violation, *outcome.story)
+
+
 def test_a_socket_that_is_opened_anew_goes_on_with_no_numbers_of_before() -> None:
     """In this run an entity was lost when a socket had its first frame, and its edge no answer."""
     plan = EntityTrial(seed=410019, hours=0.1)

@@ -79,21 +79,23 @@ class Alarms:
 
 async def ring_alarm(host: EntityHost, key: str | int) -> None:
     """Handle the first due alarm of `key`, if any. Raises as `take_turn` does."""
-    rung: list[tuple[str, SetAlarm]] = []
+    rung: list[tuple[str, SetAlarm, float]] = []
 
     async def handle(turn: EntityTurn) -> bytes:
         now = turn.now()
         name = turn.live.envelope.due_alarm(now)
         if name is not None:
             entry = turn.live.envelope.alarms[name]
-            rung.append((name, entry))
+            rung.append((name, entry, now))
             await seen_by(turn).on_alarm(Alarm.of(name, entry, now))
             if name not in turn.named_alarms:
                 turn.changes.alarms[name] = None
         return NOTHING
 
     async def put_off(turn: EntityTurn) -> bytes:
-        name, entry = rung[0]
+        name, entry, told = rung[0]
+        # The handler was told this time, which was not kept: the clock may have been set back.
+        turn.latest = told
         if turn.live.envelope.alarms.get(name) == entry:  # it was not set anew, and committed
             pause = min(FIRST_PAUSE * 2 ** min(entry.attempts, 20), LONGEST_PAUSE)
             later = SetAlarm(entry.due, turn.now() + pause, entry.attempts + 1)
