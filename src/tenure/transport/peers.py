@@ -54,8 +54,12 @@ class ConnectedPeer:
             self._largest = max(self._largest, len(data))
         else:
             self._largest = len(data)
-        transport.write(data)
+        self.write(data)
         return True
+
+    def write(self, data: bytes) -> None:
+        """Hand a frame to the transport."""
+        self.transport.write(data)
 
 
 class Peers:

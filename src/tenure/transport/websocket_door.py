@@ -45,6 +45,9 @@ message counts once for each 8 KiB, so this is 80 MB a second, too.
 MESSAGES_AT_ONCE = 20_000
 """Twice as many as a cache may have fetches on their way."""
 
+JOINED_BYTES = 64 << 10
+"""As much goes out at once: so little more than the bounds say may wait for a client."""
+
 LINES_A_SECOND = 1.0
 LINES_AT_ONCE = 100
 """The lines that are logged of what clients do: they may be cut off as often as they like."""
@@ -207,6 +210,8 @@ class _DoorSocket(PatientSocket):
 
     __slots__ = (
         "_is_list",
+        "_joined",
+        "_joined_bytes",
         "_lines",
         "_listener",
         "_open",
@@ -240,6 +245,9 @@ class _DoorSocket(PatientSocket):
         self.peer = f"{address[0]}:{address[1]}"
         # A token is for nobody's eyes, and names are shown.
         self.whose = f"token {sha256(shown.encode()).hexdigest()}" if shown else str(address[0])
+        self._joined: list[bytes] = []
+        """What was sent in this turn of the loop, which goes out in one piece."""
+        self._joined_bytes = 0
         self._unread: UnreadAnswers | None = None
         self._lines: RateBound | None = None
         self._listener: Listener | None = None
@@ -281,6 +289,24 @@ class _DoorSocket(PatientSocket):
             self._warn("a client does not read: it was cut off with %s bytes unread", LAG_BYTES)
         elif self._unread is not None:
             self._unread.sent(self, self._whose)
+
+    def write(self, data: bytes) -> None:
+        """Keep a frame until everything else that is ready has had its turn."""
+        if not self._joined:
+            asyncio.get_running_loop().call_soon(self._go_out)
+        self._joined.append(data)
+        self._joined_bytes += len(data)
+        if self._joined_bytes >= JOINED_BYTES:
+            self._go_out()
+
+    def _go_out(self) -> None:
+        joined, self._joined, self._joined_bytes = self._joined, [], 0
+        if joined and not self.transport.is_closing():
+            self.transport.write(b"".join(joined))
+
+    def on_ending(self) -> None:
+        """A close frame comes behind what was sent."""
+        self._go_out()
 
     @property
     def unread_bytes(self) -> int:

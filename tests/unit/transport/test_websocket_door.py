@@ -16,7 +16,15 @@ from tenure.transport.doors import Connection
 from tenure.transport.fair_turns import FRAMES_A_TURN, TURN_NS
 from tenure.transport.unread_answers import UNREAD_BYTES
 from tenure.transport.websocket_door import LINES_AT_ONCE, WebSocketDoor
-from tenure.transport.websocket_frames import CLOSE, MOST_PIECES, PIECE, PING, PONG
+from tenure.transport.websocket_frames import (
+    BINARY,
+    CLOSE,
+    MOST_PIECES,
+    PIECE,
+    PING,
+    PONG,
+    frame,
+)
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.transport.test_frame_socket import ASKED, heard, raw
 from tests.unit.transport.test_websocket_frames import sent
@@ -232,6 +240,24 @@ async def test_answers_that_many_connections_of_one_client_do_not_read_are_bound
         kept = [each for each in sockets if not each.transport.is_closing()]
         assert sum(each.unread_bytes for each in kept) <= UNREAD_BYTES
         assert len(kept) == UNREAD_BYTES // (12 * MIB)
+
+
+async def test_answers_of_one_turn_of_the_loop_go_out_in_one_piece_and_before_the_end() -> None:
+    async with opened(Counting()) as ([(reader, _)], door):
+        [socket] = door._open
+        transport = socket.transport
+        socket.transport = Unsent(transport)  # type: ignore[assignment]
+        socket.send(b"a")
+        socket.send(b"b")
+        assert socket.unread_bytes == 0
+        await asyncio.sleep(0)
+        assert socket.unread_bytes == 2 * len(frame(b"a"))
+        socket.transport = transport
+        socket.send(b"c")
+        socket.close("the last")
+        socket.send(b"too late")
+        assert await heard(reader) == (BINARY, b"c")
+        assert await heard(reader) == (CLOSE, (1002).to_bytes(2, "big") + b"the last")
 
 
 async def test_a_frame_that_does_not_go_on_ends_its_connection() -> None:
