@@ -13,8 +13,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from tenure.client.lease import Lease
 from tenure.client.owner import Owner
 from tenure.entities.edge import Edge
+from tenure.entities.live_entity import LiveEntity
 from tenure.entities.sockets import pushed
 from tenure.entities.turns import EntityHost
 from tenure.errors import TenureError
@@ -74,20 +76,30 @@ class EdgeWatch:
     async def _ask(self, edge: str) -> None:
         for live in self._host.with_sockets_at(edge):
             lease = self._owner.check(live.key)
-            ids = live.sockets_at(edge)
-            if lease is None or not ids:
-                continue
-            after_all = tuple((id_, live.envelope.sockets[id_].sent + 1, 0) for id_ in ids)
-            asked = pushed(live, lease, (), after_all)
-            if edge == self._owner.address:
-                there = self._edge.take(asked)
-            else:
-                link = await self._links.link(edge)
-                call = EntityCall(live.key, b"", FRAMES, packed(asked))
-                there = read_received(await link.ask(call, partial(self._owner.holds, lease)))
-            for each in ids:
-                if each not in there:
-                    self._go(self._end_socket(live.key, each))
+            if lease is not None:
+                await self._ask_of(await self._of_now(live, lease), lease, edge)
+
+    async def _of_now(self, live: LiveEntity, lease: Lease) -> LiveEntity:
+        """The entity with what is kept: it may be here from an earlier lease, since when others
+        have sent more frames.
+        """
+        return live if live.is_active(lease) else (await self._host.inspected(live.key, lease))[0]
+
+    async def _ask_of(self, live: LiveEntity, lease: Lease, edge: str) -> None:
+        ids = live.sockets_at(edge)
+        if not ids:
+            return
+        after_all = tuple((id_, live.envelope.sockets[id_].sent + 1, 0) for id_ in ids)
+        asked = pushed(live, lease, (), after_all)
+        if edge == self._owner.address:
+            there = self._edge.take(asked)
+        else:
+            link = await self._links.link(edge)
+            call = EntityCall(live.key, b"", FRAMES, packed(asked))
+            there = read_received(await link.ask(call, partial(self._owner.holds, lease)))
+        for each in ids:
+            if each not in there:
+                self._go(self._end_socket(live.key, each))
 
     def _end_unheard(self, edge: str, began: float) -> None:
         for live in self._host.with_sockets_at(edge):

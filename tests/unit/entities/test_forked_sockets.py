@@ -102,3 +102,22 @@ async def test_what_is_sent_early_to_a_socket_that_connects_comes_with_the_commi
         await stage.until(lambda: len(ann.received) > 1)
         assert (ann.received, ann.code) == (["at 0", "more"], None)
         ann.leave()
+
+
+async def test_an_owner_that_has_a_key_again_asks_its_edge_with_the_numbers_of_now() -> None:
+    async with on_stage(3, kind=Radio) as stage:
+        one, two, three = stage.members
+        key = stage.key_of(one)
+        ann, task = attached(two, key)
+        await stage.until(lambda: ann.received)
+        await stage.move(key, to=three)
+        await stage.done(three[key].say("from another"))
+        await stage.until(lambda: len(ann.received) > 1)
+        await stage.move(key, to=one)
+        stage.cluster.channels.cut()
+        await stage.cluster.turn(0.1)  # it asks the edge behind each broken link for its sockets
+        await stage.done(one[key].say("from the first again"))
+        await stage.until(lambda: len(ann.received) > 2 or ann.code)
+        assert (ann.received[1:], ann.code) == (["from another", "from the first again"], None)
+        ann.leave()
+        await stage.done(task)
