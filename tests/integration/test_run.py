@@ -72,6 +72,15 @@ def test_the_command_finds_the_manager_and_its_output_is_its_own() -> None:
         httpx.get(f"{url}/v1/status")
 
 
+def test_a_browser_that_opens_the_url_is_shown_the_dashboard() -> None:
+    asks = (
+        "import os, urllib.request as http\n"
+        "at = http.Request(os.environ['TENURE_MANAGERS'], headers={'Accept': 'text/html'})\n"
+        "with http.urlopen(at) as page: print(page.url.endswith('/dashboard/'), page.status)"
+    )
+    assert run("run", "--", sys.executable, "-c", asks).stdout == "True 200\n"
+
+
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1"])
 def test_signals_go_to_the_command_and_the_manager_outlives_it(name: str) -> None:
     with started("--", sys.executable, "-c", ASKS_AT_ITS_END, name) as process:

@@ -25,6 +25,7 @@ from tenure.cli.long_run import run_long
 from tenure.cli.orphans import Orphans
 from tenure.cli.store_beside import MANAGER_PORT, store_beside
 from tenure.client.managers import FILE_VARIABLE, VARIABLE
+from tenure.dashboard.pages import add_pages
 from tenure.errors import ConfigurationError, TenureError
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
@@ -90,7 +91,9 @@ def run(
     settings = settings_from(None, preset=preset, port=port, **_journal(journal, where))
     if where is not None:
         make_directory(where)
-    return run_long(lambda: _run(ManagerService(settings), command, where, front))
+    return run_long(
+        lambda: _run(ManagerService(settings, add_pages=add_pages), command, where, front)
+    )
 
 
 def _refuse_a_second(what: str, way_out: str, *variables: str) -> None:
