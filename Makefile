@@ -24,7 +24,7 @@ QUICK := $(addprefix tests/unit/,base protocol wire owned_state)
 CODE := src tests benchmarks tools lab $(if $(wildcard examples/*.py examples/*/*.py),examples)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup install chat demo test test-simulation test-failover outages test-others test-floors lint types format canaries fuzz hunt histories kills exhaustive same-answers bench bench-quick docs pictures lock audit dist-check release clean
+.PHONY: help setup install chat busy demo test test-simulation test-failover outages test-others test-floors lint types format canaries fuzz hunt histories kills exhaustive same-answers bench bench-quick docs pictures lock audit dist-check release clean
 
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -47,6 +47,10 @@ install: $(STARTED)  ## install tenure into .venv, without the tools of its deve
 chat: $(STARTED)  ## run a chat room with two workers, at http://127.0.0.1:8000
 	@mkdir -p build/chat && cd build/chat && PATH="$(CURDIR)/$(BIN):$$PATH" tenure run -- \
 		uvicorn --app-dir ../../examples chat:app --workers 2 $(ARGS)
+
+busy: $(STARTED)  ## keep a pool busy to look at on the dashboard: a hot key, crashes, deploys, a store, a gateway
+	@mkdir -p build && PATH="$(CURDIR)/$(BIN):$$PATH" tenure run --store --data build/busy --gateway --sockets rooms \
+		--rest http://127.0.0.1:8001 -- python -m lab demo busy $(ARGS)
 
 demo: $(STARTED)  ## run the demo: a manager, owners and frontends, live in the terminal
 	@$(BIN)/tenure demo $(ARGS)

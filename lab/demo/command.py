@@ -9,6 +9,7 @@ import msgspec
 from cyclopts import App, Parameter
 from cyclopts.validators import Number
 
+from lab.demo.busy.busy_run import STEP_SECONDS, run_busy
 from lab.demo.caches.cache_summary import cache_lines
 from lab.demo.caches.cache_view import CacheLines, CacheScreen
 from lab.demo.caches.run import run_caches_demo
@@ -96,6 +97,29 @@ def mesh(
     """
     summary = asyncio.run(run_mesh(seconds, _teller(as_json=json), preset, is_kept=stored))
     return _ended(summary, mesh_lines(summary), is_good=summary.is_good, as_json=json)
+
+
+@app.command
+def busy(
+    *,
+    port: Annotated[int, Parameter(validator=Number(gte=1, lte=65535))] = 8001,
+    gateway: str = "ws://127.0.0.1:8080",
+    step: Annotated[float, Parameter(validator=Number(gt=0, lte=MOST_SECONDS))] = STEP_SECONDS,
+) -> int:
+    """Keep rooms busy until Ctrl-C: a hot key, a crash now and then, and deploys, to be looked at
+    on the dashboard. `make busy` runs it beside a manager, a store and a gateway.
+
+    Parameters
+    ----------
+    port
+        The port that the workers share on 127.0.0.1, to which the gateway's --rest leads.
+    gateway
+        Where the visitors connect.
+    step
+        How many seconds a deploy waits between two workers; 30 by default.
+    """
+    asyncio.run(run_busy(port, gateway, step))
+    return 0
 
 
 @app.command

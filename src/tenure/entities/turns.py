@@ -6,7 +6,7 @@ and is dropped when nobody uses it.
 """
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import cached_property, partial
@@ -29,7 +29,12 @@ from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import WAIT, EntityCall, TooMany
 from tenure.protocol.entity.messages import RESUME
-from tenure.protocol.lease.reports import SHOWN_CHARACTERS, EntityReport
+from tenure.protocol.lease.reports import (
+    SHOWN_CHARACTERS,
+    SHOWN_EDGES,
+    EntityReport,
+    SocketsAt,
+)
 
 TIDIED_AT_ONCE = 200
 ACTIVATION = "on_activate"
@@ -308,8 +313,14 @@ class EntityHost:
     # --- what is shown of it ---
 
     def report(self, alarms: int) -> EntityReport:
-        """How many entities there are, and which turn has run for longest."""
+        """How many entities and sockets there are, and which turn has run for longest."""
         longest = self.runs.oldest
+        at = Counter(
+            each.edge
+            for live in self._live.values()
+            if live.envelope.sockets and self._is_current(live)
+            for each in live.envelope.sockets.values()
+        )
         return EntityReport(
             kind=self.kind.name[:SHOWN_CHARACTERS],
             instances=len(self._live),
@@ -321,6 +332,12 @@ class EntityHost:
             else "",
             longest_seconds=round(self._loop.time() - longest.began, 1) if longest else 0.0,
             inspects=True,
+            kept_in=(self._settings.store or "").partition(":")[0][:SHOWN_CHARACTERS],
+            sockets=at.total(),
+            edges=tuple(
+                SocketsAt(edge=edge[:SHOWN_CHARACTERS], sockets=count)
+                for edge, count in at.most_common(SHOWN_EDGES)
+            ),
         )
 
 

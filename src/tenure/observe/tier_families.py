@@ -44,3 +44,4 @@ def entity_families(
     yield each("turns", "Turns that run.", lambda it: it.turns)
     yield each("waiting_calls", "Calls that wait for a turn.", lambda it: it.waiting)
     yield each("alarms", "Keys with an alarm.", lambda it: it.alarms)
+    yield each("sockets", "WebSockets that are attached to entities.", lambda it: it.sockets)

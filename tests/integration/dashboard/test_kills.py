@@ -72,7 +72,7 @@ async def test_a_real_owner_is_killed(browser: Browser) -> None:
         words = page.locator("#crash-words")
         await expect(words).to_contain_text("bob died at ")
         await expect(words).to_contain_text(
-            "others on its host saw it end. Every key had an owner again "
+            "others on its host saw its process end. Every key had an owner again "
         )
         await page.get_by_text("What happened since").click()
         story = page.locator("#crash-story li")
@@ -131,6 +131,8 @@ async def test_a_real_node_of_the_store_is_killed_and_comes_back(
         await view.until(lambda ring: not all(each["connected"] for each in ring["nodes"]))
         await expect(page.locator("#ring-trouble")).to_contain_text("n3 is not connected")
         await expect(up).to_have_text("Considered down: n3 by 2.")
+        _, listed = await manager.get("/v1/clusters")
+        assert [(each["nodes"], each["connected"]) for each in listed["clusters"]] == [(3, 2)]
         assert await doubted(manager) == {("n1", "n3"), ("n2", "n3")}
         down = page.locator("#events li").filter(has_text="node taken to be down: n3")
         await expect(down).to_have_count(1)

@@ -97,6 +97,23 @@ async def test_what_one_says_all_hear_whatever_member_they_are_at() -> None:
             await talk(stage, key)
 
 
+async def test_the_owner_reports_the_sockets_of_its_entities_and_where_they_end() -> None:
+    async with on_stage(2, kind=Room) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        for client, _ in await of_all(stage, key, "ann", "bob"):
+            client.send("hello")
+        report = one.station.report()
+        edges = {each.station.owner.address for each in stage.members}
+        assert (report.sockets, {each.edge for each in report.edges}) == (2, edges)
+        assert [each.sockets for each in report.edges] == [1, 1]
+        assert two.station.report().sockets == 0
+        leaving = asyncio.ensure_future(one.station.owner.close(drain=2))
+        await stage.until(leaving.done)
+        await stage.until(lambda: two.station.report().sockets == 2)
+        assert one.station.report().sockets == 0, "it counts what another process has now"
+
+
 async def test_a_socket_stays_open_when_its_key_moves_and_nothing_is_lost_or_doubled() -> None:
     async with on_stage(2, kind=Room) as stage:
         one = stage.members[0]

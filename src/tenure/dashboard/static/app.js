@@ -4,6 +4,7 @@ import { ask, breathe, byId, compareNames, element, offer, poolPath } from "./ap
 import { showCaches, showEntities } from "./caches.js";
 import { Crash } from "./crash.js";
 import { Events } from "./events.js";
+import { Glance } from "./glance.js";
 import { showHottest } from "./hottest.js";
 import { Hour } from "./hour.js";
 import { Keys } from "./keys.js";
@@ -21,12 +22,13 @@ const LOADS_MS = 3000; // loads change all the time, and nobody pushes them
 const AGAIN_MS = 2000;
 
 const page = {
-  view: "leases", pool: null, ranges: null, pulse: null, stream: null,
+  view: "leases", pool: null, ranges: null, pulse: null, status: null, stream: null,
   isReading: false, again: false, timer: 0,
 };
 const events = new Events();
 const hour = new Hour((until) => events.lookUntil(until));
 const crash = new Crash();
+const glance = new Glance();
 const space = new Space(byId("space"));
 const owners = new OwnersTable(async (command, body, what) => {
   await steer(page.pool, command, body, what);
@@ -200,7 +202,7 @@ async function read() {
 }
 
 async function readOnce() {
-  const status = await ask("/v1/status");
+  const status = page.status = await ask("/v1/status");
   showStatus(status);
   const leads = page.pulse?.role === "leading";
   crash.show(leads ? page.pulse.pools.find((pool) => pool.name === page.pool) : null, status.lookup_lag);
@@ -227,8 +229,12 @@ async function readTable({ pool, ranges }, sorted) {
     if (ranges !== page.ranges) return;
     show();
   }
-  showHottest(await ask(poolPath(pool, "hottest")));
+  const { keys: hottest } = await ask(poolPath(pool, "hottest"));
   await hour.read(pool);
+  if (ranges !== page.ranges) return;
+  showHottest(hottest);
+  const unsampled = crash.countSince(pool, hour.hour.until); // samples come every ten seconds
+  glance.show({ pool, pulse: page.pulse, status: page.status, owners: sorted, hottest, hour: hour.hour, unsampled });
 }
 
 function showPool(plan) {

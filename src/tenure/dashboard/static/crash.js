@@ -1,32 +1,46 @@
-// The last crash of a pool: on top of the page until every key has an owner again, and a minute more.
+// The last crash of a pool: on top of the page until every key has an owner again, and an hour more.
 
 import { ago, byId, element, fill, some } from "./api.js";
+import { takersOf } from "./takers.js";
 
-const DIED = { "owner expired": "was not heard of for a whole hold", "owner attested dead": "others on its host saw it end" };
+const DIED = { "owner expired": "its lease ran out without a word from it", "owner attested dead": "others on its host saw its process end" };
 const PART_OF_IT = ["granted", "recalled", "handed over", "owner joined", "owner left", ...Object.keys(DIED)];
 const INCARNATION = / \(\d+\)$/; // which of all that had the name: people know it by the time
-const STAYS_SECONDS = 60;
-const MOST_TOLD = 20;
+const STAYS_SECONDS = 3600;
+const MOST_TOLD = 20, MOST_COUNTED = 300;
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
 export class Crash {
   constructor() {
     this.of = new Map(); // by pool
+    this.died = []; // all deaths that were seen
+  }
+
+  // How many owners of the pool have died since then.
+  countSince(pool, at) {
+    return this.died.filter((event) => event.pool === pool && event.at > at).length;
   }
 
   note(event) {
     if (event.kind in DIED) {
+      this.died = [...this.died, event].slice(-MOST_COUNTED);
       const known = this.of.get(event.pool);
       const goesOn = known && known.overAt === null;
       this.of.set(event.pool, {
         first: goesOn ? known.first : event, who: [...(goesOn ? known.who : []), event.detail.replace(INCARNATION, "")],
-        lastGrant: null, overAt: null, story: goesOn ? [...known.story, event] : [event],
+        lastGrant: null, overAt: null, back: goesOn ? known.back : new Map(), grants: goesOn ? known.grants : [], story: goesOn ? [...known.story, event] : [event],
       });
       return;
     }
     const crash = this.of.get(event.pool);
-    if (!crash || crash.overAt !== null || !PART_OF_IT.includes(event.kind)) return;
-    if (event.kind === "granted") crash.lastGrant = event.at;
+    if (!crash || !PART_OF_IT.includes(event.kind)) return;
+    const [joined] = event.kind === "owner joined" ? event.detail.split(" as ") : [];
+    if (crash.who.includes(joined)) crash.back.set(joined, event.at);
+    if (crash.overAt !== null) return;
+    if (event.kind === "granted") {
+      crash.lastGrant = event.at;
+      crash.grants.push(event);
+    }
     if (crash.story.length < MOST_TOLD) crash.story.push(event);
   }
 
@@ -38,14 +52,17 @@ export class Crash {
     const isShown = Boolean(crash) && (crash.overAt === null || age < STAYS_SECONDS);
     byId("crash").hidden = !isShown;
     if (!isShown) return;
-    const { first, who, overAt } = crash;
+    const { first, who, overAt, grants, back } = crash;
     const names = who.length > 3 ? `${who.length} owners` : who.join(" and ");
     byId("crash").dataset.over = overAt !== null;
-    byId("crash-words").textContent = `${names} died at ${CLOCK.format(new Date(first.at * 1000))}: ${DIED[first.kind]}. `
+    const at = (seconds) => CLOCK.format(new Date(seconds * 1000));
+    const takers = takersOf(grants), took = takers && ` The keys went to ${takers}.`;
+    const again = [...back].map(([name, since]) => ` ${name} came back at ${at(since)}.`).join("");
+    byId("crash-words").textContent = `${names} died at ${at(first.at)}, ${ago(Date.now() / 1000 - first.at)} ago: ${DIED[first.kind]}. `
       + (overAt === null
-        ? `${some(pool.free_ranges, "range")} wait for an owner, for ${ago(age)} now.`
-        : `Every key had an owner again ${(overAt - first.at).toFixed(1)} s later`
-          + (lag ? `; the slowest lookup is ${some(lag, "record")} behind.` : ", and every lookup has been told."));
+        ? `${some(pool.free_ranges, "range")} have had no owner for ${ago(age)}.${took}`
+        : `Every key had an owner again ${Math.max(0.1, overAt - first.at).toFixed(1)} s later`
+          + (lag ? `; the slowest lookup is ${some(lag, "record")} behind.` : ", and every lookup has been told.") + took + again);
     fill(byId("crash-story"), crash.story.map((event) => this.line(event, first)));
   }
 

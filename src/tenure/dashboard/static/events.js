@@ -1,6 +1,7 @@
 // What happens, the latest first.
 
-import { byId, element, fill } from "./api.js";
+import { byId, element, fill, some } from "./api.js";
+import { counted, takersOf } from "./takers.js";
 
 const KEPT = 300;
 const CLOCK = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" }); // made in 30 ms
@@ -74,7 +75,7 @@ export class Events {
       this.draw();
     });
     const at = time(latest), pool = latest.pool ? `[${latest.pool}] ` : "";
-    line.append(element("time", CLOCK.format(at), { datetime: at.toISOString() }), `${pool}${latest.kind} `, each);
+    line.append(element("time", CLOCK.format(at), { datetime: at.toISOString() }), `${pool}${inSum(alike)} `, each);
     this.folds.set(first, { count: alike.length, line });
     return line;
   }
@@ -100,6 +101,14 @@ export class Events {
 
 const areAlike = (later, earlier) => later.kind === earlier.kind && later.pool === earlier.pool
   && later.level === earlier.level && later.at - earlier.at < APART_SECONDS;
+
+// "granted: 14 ranges to ann (9 ranges), bob (5 ranges)"; without its details if these cannot be added.
+function inSum(events) {
+  const [{ kind }] = events, taken = counted(events);
+  if (!taken) return kind;
+  const total = [...taken.values()].reduce((so_far, ranges) => so_far + ranges, 0);
+  return `${kind}: ${some(total, "range")} to ${takersOf(events)}`;
+}
 
 const time = (event) => new Date(event.at * 1000);
 

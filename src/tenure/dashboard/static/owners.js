@@ -59,10 +59,12 @@ export class OwnersTable {
       known = { isHeldOff, row: this.newRow(owner, isHeldOff) };
       this.rows.set(owner.name, known);
     }
-    const labels = Object.entries(owner.labels).map(([name, value]) => `${name}=${value}`);
+    // Labels that begin with "tenure." are for processes, and not for people.
+    const told = Object.entries(owner.labels).filter(([name]) => name !== "version" && !name.startsWith("tenure."));
+    const labels = told.map(([name, value]) => `${name}=${value}`);
     const texts = [
       owner.name, state, `${owner.ranges}`, `${(owner.share * 100).toFixed(1)} %`, owner.load.toFixed(1),
-      owner.hold_seconds.toFixed(1), owner.address, labels.join(" "), `${owner.protocol ?? ""}`,
+      owner.hold_seconds.toFixed(1), owner.address, owner.labels.version ?? "", labels.join(" "), `${owner.protocol ?? ""}`,
     ];
     const cells = known.row.cells;
     texts.forEach((text, index) => {
@@ -75,7 +77,7 @@ export class OwnersTable {
   newRow(owner, isHeldOff) {
     const row = element("tr", "", { "data-owner": owner.name }), steers = element("td", "", { class: "steers" });
     row.append(element("th", "", { scope: "row" }), element("td"));
-    for (const kind of ["number", "number", "number", "number", "long", "long", "number"])
+    for (const kind of ["number", "number", "number", "number", "long", "long", "long", "number"])
       row.append(element("td", "", { class: kind }));
     for (const what of ["drain", isHeldOff ? "uncordon" : "cordon"]) {
       const act = () => this.steer(what, { owner: owner.name }, owner.name);

@@ -13,6 +13,7 @@ from tenure.base.numbers import Number
 
 SHOWN_WRITES = 16
 SHOWN_READERS = 8
+SHOWN_EDGES = 8
 SHOWN_CHARACTERS = 200
 Shown: TypeAlias = Annotated[str, msgspec.Meta(max_length=SHOWN_CHARACTERS)]
 
@@ -44,6 +45,14 @@ class VolumeReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The writes that have waited for longest."""
 
 
+class SocketsAt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Sockets of entities that the clients of one gateway or process have open."""
+
+    edge: Shown
+    """Its address, as the owners reach it."""
+    sockets: Number
+
+
 class EntityReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The entities of one process."""
 
@@ -60,6 +69,12 @@ class EntityReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     longest_seconds: float = 0.0
     inspects: bool = False
     """Whether managers may ask what its entities are: see `inspecting`."""
+    kept_in: Shown = ""
+    """The kind of store that keeps them; empty where they are in memory only."""
+    sockets: Number = 0
+    """The WebSockets that are attached to them, wherever these end."""
+    edges: Annotated[tuple[SocketsAt, ...], msgspec.Meta(max_length=SHOWN_EDGES)] = ()
+    """Where they end; the places with the most of them."""
 
 
 class TierReport(msgspec.Struct, frozen=True, kw_only=True, gc=False):

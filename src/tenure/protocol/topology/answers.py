@@ -24,6 +24,8 @@ class ClusterSummary(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str = ""
     doubted: int = 0
     """How many nodes were refused, or not believed, in the last hour."""
+    connected: int = 0
+    """How many of its nodes are connected to the leader."""
 
 
 class ClustersListed(msgspec.Struct, frozen=True):

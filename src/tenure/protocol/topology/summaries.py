@@ -20,12 +20,14 @@ from tenure.protocol.topology.damage import replaced_by
 from tenure.protocol.topology.moves import loads, proposed_moves, unevenness
 from tenure.protocol.topology.placement import excess_of
 from tenure.protocol.topology.records import Node, NodeId, Topology
+from tenure.protocol.topology.sessions import NodeSession
 from tenure.protocol.topology.weights import Weights
 
 
 def cluster_summary(now: Instant, cluster: LedCluster) -> ClusterSummary:
     """A cluster in short."""
     topology = cluster.topology
+    sessions = (cluster.sessions.get(node.id) for node in topology.nodes)
     return ClusterSummary(
         name=topology.cluster,
         version=topology.version,
@@ -36,6 +38,7 @@ def cluster_summary(now: Instant, cluster: LedCluster) -> ClusterSummary:
         change=described(topology) if topology.change else "",
         trouble=cluster.trouble,
         doubted=len(cluster.doubts.listed(now)) + cluster.doubts.more,
+        connected=sum(_is_connected(each) for each in sessions),
     )
 
 
@@ -115,10 +118,14 @@ def _node(now: Instant, cluster: LedCluster, node: Node, load: float) -> NodeSum
         copied=request.copied if request else 0,
         to_copy=request.to_copy if request else 0,
         is_through=cluster.is_through(node.id),
-        connected=session is not None and session.connection is not None,
+        connected=_is_connected(session),
         damage="".join(filter(str.isprintable, request.damage)) if request else "",
         replaces=replaced.name if replaced else "",
     )
+
+
+def _is_connected(session: NodeSession | None) -> bool:
+    return session is not None and session.connection is not None
 
 
 def _standing(topology: Topology, node: Node) -> NodeStanding:
