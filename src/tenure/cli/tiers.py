@@ -46,6 +46,9 @@ class EntityTier(msgspec.Struct, frozen=True, kw_only=True):
     longest: str
     longest_seconds: float
     longest_at: str
+    sockets: int = 0
+    kept_in: tuple[str, ...] = ()
+    """The kinds of their stores."""
 
 
 class StoreTier(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +104,8 @@ def _entities(running: list[tuple[str, EntityReport]]) -> EntityTier:
         longest=longest.longest,
         longest_seconds=longest.longest_seconds,
         longest_at=name if longest.longest else "",
+        sockets=sum(each.sockets for _, each in running),
+        kept_in=tuple(dict.fromkeys(each.kept_in for _, each in running if each.kept_in)),
     )
 
 
@@ -136,11 +141,14 @@ def words_of_pool(tiers: PoolTiers) -> Iterator[str]:
                 f"for {_for_whom(write)}"
             )
     if entities is not None:
+        kept = f", kept in {', '.join(entities.kept_in)}" if entities.kept_in else ""
         yield (
             f"entities ({', '.join(entities.kinds)}): "
-            f"{counted(entities.instances, 'instance')} at {counted(entities.owners, 'owner')}, "
-            f"{counted(entities.turns, 'turn')} run, {counted(entities.waiting, 'call')} waiting, "
-            f"{counted(entities.alarms, 'alarm')}"
+            f"{counted(entities.instances, 'instance')} on {counted(entities.owners, 'owner')}, "
+            f"{counted(entities.turns, 'turn')} running, "
+            f"{counted(entities.waiting, 'call')} waiting, "
+            f"{counted(entities.alarms, 'alarm')} set, "
+            f"{counted(entities.sockets, 'socket')} open{kept}"
         )
         if entities.longest:
             yield (

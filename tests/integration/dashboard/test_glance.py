@@ -152,7 +152,7 @@ async def test_sockets_are_counted_where_they_end(browser: Browser) -> None:
         assert lines["Sockets"] == (
             f"64 open: 60 at the gateway that owners reach at {GATEWAY}, 4 at the owners themselves"
         )
-        assert lines["Entities"] == "4 entities in memory, 2 calls running, 0 calls waiting"
+        assert lines["Entities"] == "4 instances, 2 turns running, 0 calls waiting"
 
 
 async def test_the_page_says_it_of_its_pool(browser: Browser) -> None:

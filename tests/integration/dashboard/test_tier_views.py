@@ -136,15 +136,15 @@ async def test_entities_are_counted_with_the_turn_that_takes_longest(browser: Br
             await counters["b"].hold()
             held, waits = (asyncio.ensure_future(counters["b"].add()) for _ in range(2))
             await page.get_by_role("button", name="Entities").click()
-            wanted = ["Counter", "2", "1", "1", "0"]
-            await until(page, "entities", lambda rows: [row[1:6] for row in rows] == [wanted])
+            wanted = ["Counter", "2", "1", "1", "0", "0"]
+            await until(page, "entities", lambda rows: [row[1:7] for row in rows] == [wanted])
             (row,) = await cells(page, "entities")
-            assert row[6].startswith("add of 'b', for ")
+            assert row[7].startswith("add of 'b', for ")
             await keep(page, "entities")
             await counters["b"].release()
             await asyncio.gather(held, waits)
-            wanted = ["Counter", "2", "0", "0", "0"]
-            await until(page, "entities", lambda rows: [row[1:6] for row in rows] == [wanted])
+            wanted = ["Counter", "2", "0", "0", "0", "0"]
+            await until(page, "entities", lambda rows: [row[1:7] for row in rows] == [wanted])
             _, told = await manager.get("/v1/pools/counters/owners")
             assert told["owners"][0]["entities"]["instances"] == 2
         await expect(page.get_by_role("button", name="Entities")).to_be_hidden()

@@ -39,6 +39,8 @@ TURN = EntityReport(
     alarms=3,
     longest="say of 'attic'",
     longest_seconds=12.0,
+    kept_in="columns",
+    sockets=36,
 )
 
 
@@ -87,7 +89,7 @@ async def test_top_and_status_say_of_each_tier_what_the_api_says(capsys: Capture
             assert "n2 is considered down by 1 node" in of_rows
             assert "n1 keeps 41 writes for n2" in of_rows
             of_counters = await said(capsys, "top", "counters", "--once", "-m", url)
-            assert "entities (Counter): 1 instance at 1 owner" in of_counters
+            assert "entities (Counter): 1 instance on 1 owner" in of_counters
             seen = json.loads(await said(capsys, "top", "rows", "--once", "--json", "-m", url))
             ring = (await manager.get("/v1/clusters/mail/ring"))[1]
             assert [each["id"] for each in seen["stores"][0]["ring"]["nodes"]] == [
@@ -167,7 +169,8 @@ def test_a_pool_is_summed_up_and_the_longest_waits_come_first() -> None:
         ),
         "  write of row-8 at b has waited 9.0 s for its time: an earlier reader may still hit",
         "  write of row-7 at a has waited 2.5 s for 10.0.0.1:99 and 2 more",
-        "entities (Room): 7 instances at 1 owner, 1 turn run, 2 calls waiting, 3 alarms",
+        "entities (Room): 7 instances on 1 owner, 1 turn running, 2 calls waiting, 3 alarms set, "
+        "36 sockets open, kept in columns",
         "  longest turn: say of 'attic', for 12.0 s, at b",
     ]
     assert list(words_of_pool(tiers_of("rows", [owner("a")]))) == []

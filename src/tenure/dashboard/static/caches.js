@@ -37,13 +37,14 @@ export function showEntities(owners) {
   const running = owners.filter((owner) => owner.entities);
   const sum = (what) => running.reduce((so_far, owner) => so_far + owner.entities[what], 0);
   const kinds = [...new Set(running.map((owner) => owner.entities.kind))].join(", ");
-  byId("entities-words").textContent = `${kinds}: ${some(sum("instances"), "instance")} on ${some(running.length, "owner")}; ` +
-    `running: ${some(sum("turns"), "turn")}; waiting: ${some(sum("waiting"), "call")}; ` +
-    `set: ${some(sum("alarms"), "alarm")}`;
+  const stores = [...new Set(running.map((owner) => owner.entities.kept_in).filter(Boolean))].join(", ");
+  byId("entities-words").textContent = `${kinds}: ${some(sum("instances"), "instance")} on ${some(running.length, "owner")}, ` +
+    `${some(sum("turns"), "turn")} running, ${some(sum("waiting"), "call")} waiting, ` +
+    `${some(sum("alarms"), "alarm")} set, ${some(sum("sockets"), "socket")} open` + (stores ? `, kept in ${stores}` : "");
   fill(byId("entities").tBodies[0], most(running, "entities", ["waiting", "turns", "instances"]).map((owner) => {
-    const { kind, instances, turns, waiting, alarms, longest, longest_seconds } = owner.entities;
+    const { kind, instances, turns, waiting, alarms, sockets, longest, longest_seconds } = owner.entities;
     const turn = longest ? `${longest}, for ${ago(longest_seconds)}` : "";
-    const cells = [heading(owner.name), kind, instances, turns, waiting, alarms];
+    const cells = [heading(owner.name), kind, instances, turns, waiting, alarms, sockets];
     return row([...cells, element("td", turn, { class: "long" })], { "data-owner": owner.name });
   }));
   byId("entities-cut").hidden = running.length <= AT_FIRST;

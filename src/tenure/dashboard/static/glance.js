@@ -109,8 +109,7 @@ function wordsOfEntities({ owners }) {
   const running = owners.map((owner) => owner.entities).filter(Boolean);
   if (!running.length) return "";
   const sum = (what) => running.reduce((so_far, report) => so_far + report[what], 0);
-  return `${some(sum("instances"), "entity").replace("entitys", "entities")} in memory, `
-    + `${some(sum("turns"), "call")} running, ${some(sum("waiting"), "call")} waiting`;
+  return `${some(sum("instances"), "instance")}, ${some(sum("turns"), "turn")} running, ${some(sum("waiting"), "call")} waiting`;
 }
 
 function wordsOfSockets({ owners }) {
