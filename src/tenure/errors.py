@@ -15,7 +15,7 @@ TenureError
 ├── LeaseLost               the lease was lost while a guarded body ran: the outcome is unknown
 ├── Busy                    too many wait for their turn with a key; nothing was begun
 ├── TurnTooLong             an entity's call took longer than a turn may; it was taken back
-├── EntityError             an entity's call raised what cannot be raised here as it was
+├── EntityError             an entity's method raised what cannot be recreated in this process
 ├── Full                    owned state is at its limit; nothing was stored
 ├── OutcomeUnknown          a request was sent, and may have been carried out or not
 │   ├── WriteUnknown        a store may have the write or not; carries how to repeat it

@@ -139,7 +139,7 @@ def test_lines_for_people_name_the_url_the_journal_the_preset_and_the_wait(tmp_p
     assert "manager at http://127.0.0.1:" in lines[0]
     assert lines[1] == f"  journal: sqlite:{tmp_path}/journal.sqlite\n"
     assert lines[2] == "  preset:  default (term 12 s, hold 13 s)\n"
-    assert lines[4] == "leading (leadership 1); it waits before it grants anything:\n"
+    assert lines[4] == "leader (leadership 1), not granting leases yet:\n"
     assert "up to 65.0 s" in lines[5]
     assert "--first-start" in lines[5]
     assert rest.splitlines()[-1] == "stopped"

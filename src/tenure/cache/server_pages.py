@@ -54,7 +54,7 @@ def _html(answer: VolumeAnswer) -> str:
 
 def _waiting(writes: tuple[WaitingWrite, ...]) -> str:
     if not writes:
-        return "<p>No write waits.</p>"
+        return "<p>No write is waiting.</p>"
     rows = (
         (
             write.keys,

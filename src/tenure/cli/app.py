@@ -41,12 +41,10 @@ TOPICS = {
             "Run a manager: the service that decides who owns what.",
             "--journal sqlite:/var/lib/tenure/journal.sqlite",
         ),
-        "token": Command(
-            "token:app", "Make the tokens with which others are let in, list and remove them.", ""
-        ),
+        "token": Command("token:app", "Create, list and remove access tokens.", ""),
         "run": Command(
             "run:run",
-            "Run a manager beside a command, which finds it by itself.",
+            "Run a command with a manager beside it.",
             "-- uvicorn app:app --workers 4",
         ),
         "up": Command(
@@ -56,7 +54,7 @@ TOPICS = {
         ),
         "config": Command(
             "host_up:config",
-            "Check tenure.toml, and show what `tenure up` would run, and what says so.",
+            "Check tenure.toml, and show what `tenure up` would run.",
             "--file tenure.toml",
         ),
         "serve": Command(
@@ -76,7 +74,7 @@ TOPICS = {
         ),
         "doctor": Command(
             "doctor:doctor",
-            "Check a set-up, and say what is wrong and what to do about it.",
+            "Check a deployment: what is wrong, and how to fix it.",
             "--manager http://10.0.1.1:7400 --manager http://10.0.1.2:7400",
         ),
         "resolve": Command(
@@ -86,12 +84,10 @@ TOPICS = {
         ),
         "restore": Command(
             "restore:restore",
-            "Go on from an old copy of a journal, as a new one.",
+            "Create a new journal from a backup of an old one.",
             "--journal sqlite:/var/lib/tenure/journal.sqlite --dry-run",
         ),
-        "docs": Command(
-            "docs:docs", "Read the documents that came with this version.", "operating/etcd"
-        ),
+        "docs": Command("docs:docs", "Read the documentation of this version.", "operating/etcd"),
         "completion": Command(
             "completion:completion",
             "Print a shell's completion of these commands.",
@@ -101,26 +97,24 @@ TOPICS = {
     "Looking at a pool": {
         "pool": Command(
             "pool:app",
-            "Make pools, list them, and choose their policy.",
+            "Create and list pools, and choose their policy.",
             "",
         ),
-        "top": Command("top:top", "Watch a pool live: its owners by load, what happens.", "rooms"),
-        "events": Command(
-            "events:events", "Show what has happened lately, and what happens.", "--follow"
-        ),
+        "top": Command("top:top", "Watch a pool live: its owners by load, and events.", "rooms"),
+        "events": Command("events:events", "Show recent events, and follow new ones.", "--follow"),
         "owners": Command("reading:owners", "List the owners of a pool.", "rooms --watch"),
         "table": Command("reading:table", "Show the lease table of a pool.", "rooms"),
-        "locate": Command("reading:locate", "Say which owner has a key.", "rooms room-42"),
-        "why": Command("explaining:why", "Say why a key is where it is.", "rooms room-42"),
+        "locate": Command("reading:locate", "Show which owner has a key.", "rooms room-42"),
+        "why": Command("explaining:why", "Explain why a key is where it is.", "rooms room-42"),
         "plan": Command(
             "explaining:plan",
-            "Say what the policy would do now, and why it does not do more.",
+            "Show the moves that the policy would make now, and what holds back the others.",
             "rooms",
         ),
     },
     "Looking into entities": {
         "entities": Command(
-            "entities:app", "List the keys of entities, and show what is kept of one.", ""
+            "entities:app", "List the keys of entities, and show the state of one.", ""
         ),
     },
     "Steering a pool": {
@@ -131,14 +125,14 @@ TOPICS = {
     "Keeping rows": {
         "columns": Command(
             "columns:app",
-            "Look into a store of rows and columns, back it up, check it, copy it.",
+            "Inspect, back up, check and copy a store of rows and columns.",
             "",
         ),
     },
     "Trying it out": {
         "demo": Command(
             "demo.command:demo",
-            "Watch a service live: owners die, and no key has two.",
+            "Watch a live service while its owners are killed.",
             "--seconds 20 --rolling-restart",
         ),
         "simulate": Command(
@@ -245,7 +239,8 @@ def at_work(
     command = " ".join(words[: 1 + (words[:1] in FOLDERS)])
     if command in GO_ON or WATCH in arguments:
         return nullcontext()
-    return WaitingLine(lambda: f"{program} {command} is at work")
+    said = f"{program} {command}".rstrip()
+    return WaitingLine(lambda: f"{said}: still working")
 
 
 def _say_no_more() -> None:
@@ -255,5 +250,6 @@ def _say_no_more() -> None:
 
 def _in_words(error: CycloptsError) -> str:
     if isinstance(error, UnusedCliTokensError) and error.unused_tokens:
-        return f"There is no place for {' '.join(map(repr, error.unused_tokens))}."
+        what = "argument" if len(error.unused_tokens) == 1 else "arguments"
+        return f"Unexpected {what} {' '.join(map(repr, error.unused_tokens))}."
     return str(error)

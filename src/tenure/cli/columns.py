@@ -46,7 +46,7 @@ add_upkeep_commands(app)
 app.command(
     "tenure.cli.node:node",
     name="node",
-    help="Run a node of a cluster: a part of the store, and a way to all of it.",
+    help="Run a node of a cluster, through which clients reach the whole store.",
     help_epilogue=EXAMPLE.format(
         "columns node --cluster home --data ./n1 --secret ./secret -m http://127.0.0.1:7400"
     ),
@@ -261,7 +261,7 @@ def restore(
     *,
     json_: Json = False,
 ) -> None:
-    """Put a backup in the place of a store, which must have been moved away."""
+    """Restore a backup to where a store was; move the old store away first."""
     path = path_of_url(url)
     read_mark(directory)
     if path.exists():

@@ -41,7 +41,7 @@ def list_(
     most: int = 1000,
     how: AskingOptions = ASKING,
 ) -> None:
-    """List keys of which something is kept, one page.
+    """List the keys that have stored state, one page at a time.
 
     Parameters
     ----------

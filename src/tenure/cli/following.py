@@ -29,7 +29,7 @@ def leader_of(managers: Sequence[str]) -> str:
             continue
         if status.leader:
             return status.leader
-        why.append(f"{url}: it knows of no leader")
+        why.append(f"{url}: no leader is known")
     raise NoManager(
         f"no manager leads: {'; '.join(why)}. Start one with `tenure manager`, or name others with "
         "--manager URL"

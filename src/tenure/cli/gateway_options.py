@@ -29,11 +29,11 @@ class GatewayOptions:
     admin: str | None = None
     "HOST:PORT for /healthz, /readyz and /metrics; without it there is no such port."
     deadline: float = 10.0
-    "For how many seconds a request is tried that no owner takes."
+    "How many seconds to retry a request that no owner accepts."
     answer_seconds: float = 60.0
-    "How long an owner may take until its answer begins."
+    "How many seconds an owner may take to begin its answer."
     drain: float = 10.0
-    "How long requests may go on after SIGTERM."
+    "How many seconds requests may continue after SIGTERM."
     take_over: Path | None = None
     "Take over from the gateway that waits at this Unix socket, and wait there for a successor."
     trust: Repeated = ()
@@ -43,7 +43,7 @@ class GatewayOptions:
     sockets_listen: str = "127.0.0.1:0"
     "HOST:PORT where the owners of these entities reach the gateway."
     sockets_address: str | None = None
-    "The URL at which they do, if it is a different one."
+    "The URL that they use, if it differs."
     tls_cert: Path | None = None
     "A PEM file with the certificate to present to clients; it is read again when it changes."
     tls_key: Path | None = None

@@ -81,7 +81,7 @@ def node(
     options: NodeOptions,
     report: ReportOptions = BRIEF,
 ) -> None:
-    """Run a node of a cluster: a part of the store, and a way to all of it."""
+    """Run a node of a cluster, through which clients reach the whole store."""
     report.log()
     credentials = Credentials.from_environment()
     settings = settings_of(options, credentials)

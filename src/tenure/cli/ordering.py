@@ -16,7 +16,7 @@ from tenure.errors import ConfigurationError
 from tenure.manager.operator_verbs import PATHS, Verb
 from tenure.protocol.topology.limits import TOKEN_BYTES
 
-DRY_RUN = "dry run, nothing was changed; otherwise: "
+DRY_RUN = "dry run, nothing was changed. Without --dry-run: "
 
 ClusterName: TypeAlias = Annotated[str, Parameter(help="The cluster's name.")]
 NodeName: TypeAlias = Annotated[

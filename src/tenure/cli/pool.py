@@ -80,7 +80,7 @@ def delete(name: PoolName, /, *, how: SteeringOptions = STEERING) -> None:
         put(reply.text)
     else:
         done = f"pool {name} is deleted"
-        say(f"dry run, nothing was changed; otherwise: {done}" if how.dry_run else done)
+        say(f"dry run, nothing was changed. Without --dry-run: {done}" if how.dry_run else done)
 
 
 @app.command(name="list", help_epilogue=EXAMPLE.format("pool list"))

@@ -139,7 +139,7 @@ def locate(
     form: KeyForm = TEXT,
     how: AskingOptions = ASKING,
 ) -> None:
-    """Say which owner has a key."""
+    """Show which owner has a key."""
     reply = ask(how.manager, path(pool, "locate", **form.parameters(key)))
     if how.json:
         put(reply.text)

@@ -104,17 +104,17 @@ class LineReport:
         if view.role == "standing by":
             say(f"standing by: {view.leader} leads")
         elif view.role == "leading" and view.listens:
-            leads = f"leading (leadership {view.leadership})"
-            say(f"{leads}: it listens for owners of an earlier manager")
+            leads = f"leader (leadership {view.leadership})"
+            say(f"{leads}: waiting for owners of a previous manager")
         elif view.role == "leading" and view.waits:
             self._waited = True
             self._told_at = in_seconds(service.engine.view.grants_in_ns)
-            say(f"leading (leadership {view.leadership}); it waits before it grants anything:")
+            say(f"leader (leadership {view.leadership}), not granting leases yet:")
             listens = in_seconds(listening_ns(service.settings.timing))
             say(f"  {_why(self._told_at, service.engine.view.past, listens)}")
         elif view.role == "leading":
             waited = ", and has waited long enough" if self._waited else ""
-            say(f"leading (leadership {view.leadership}){waited}: it grants")
+            say(f"leader (leadership {view.leadership}){waited}: granting leases")
 
     def waiting(self, seconds: float) -> None:
         if seconds <= self._told_at - PROGRESS_SECONDS:
@@ -146,7 +146,7 @@ def _why(seconds: float, past: JournalPast, listens: float) -> str:
     return (
         "the journal knows of no earlier manager, and one that it does not know of may have "
         f"promised keys for up to {seconds:.1f} s. If there was no earlier manager, pass "
-        f"--first-start, and it grants in {listens:g} s"
+        f"--first-start, and it grants leases in {listens:g} s"
     )
 
 

@@ -36,8 +36,8 @@ def resolve(
     Parameters
     ----------
     confirmed_stopped
-        Your word that every manager of the other journals that does not answer has stopped. If one
-        has not, keys have two owners.
+        Confirm that every manager of the other journals that does not answer has stopped. If one is
+        still running, keys will have two owners.
     """
     managers = [*urls(how.manager), keep]
     with waiting_for(managers):
@@ -96,6 +96,6 @@ def _tell(url: str, over: str, how: AskingOptions, *, confirmed_stopped: bool) -
 def _in_words(kept: StatusAnswer, answer: JournalDecided) -> str:
     if not answer.changed:
         return f"no change: the journal {answer.over} is already over"
-    is_dry = "dry run, nothing was changed; otherwise: " if answer.dry_run else ""
+    is_dry = "dry run, nothing was changed. Without --dry-run: " if answer.dry_run else ""
     wait = f", after {answer.waits_seconds:.0f} s" if answer.waits_seconds else ""
     return f"{is_dry}the journal {answer.over} is over; {kept.url} grants ranges again{wait}"

@@ -168,7 +168,7 @@ def _show_nodes(found: RingRead) -> None:
         )
         for node in found.nodes
     ]
-    columns = ("node", "is", "rack", "token", "ranges", "has", "load", "heard", "address")
+    columns = ("node", "status", "rack", "token", "ranges", "size", "load", "last seen", "address")
     show(columns, rows, empty="no node yet", can_go=("address", "rack", "ranges"))
 
 
@@ -184,7 +184,7 @@ def _show_ranges(found: RingRead) -> None:
         )
         for each in found.ranges
     ]
-    show(("from", "to", "replicas", "will be", "has", "load"), rows, empty="no ring yet")
+    show(("start", "end", "replicas", "new replicas", "size", "load"), rows, empty="no ring yet")
 
 
 def moves(

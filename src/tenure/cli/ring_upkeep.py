@@ -44,7 +44,10 @@ def repair(
 
 
 def seals(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
-    """Show when each range was sealed, and which nodes delay the next seal, which frees deletes."""
+    """Show when each range was last sealed, and which nodes delay the next seal.
+
+    Deleted data is reclaimed after a seal.
+    """
     found = _upkeep(cluster, how)
     if found is not None:
         rows = [
@@ -61,7 +64,7 @@ def seals(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
 
 
 def hints(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
-    """Show the writes that nodes keep for other nodes that were silent."""
+    """Show the writes that nodes keep for nodes that did not answer."""
     found = _upkeep(cluster, how)
     if found is not None:
         rows = [(each.target, each.at, each.count, shown_bytes(each.bytes)) for each in found.hints]

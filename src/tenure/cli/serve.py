@@ -81,7 +81,7 @@ class ServeOptions:
     members: str = "127.0.0.1:0"
     "HOST:PORT where the other processes of the service reach this one."
     address: str | None = None
-    "The URL at which they do, if it is a different one."
+    "The URL that they use, if it differs."
     insecure: Flag = False
     "Listen where other machines can reach it, and trust everybody there."
     known_as: Repeated = ()

@@ -57,7 +57,7 @@ class Overview(msgspec.Struct, frozen=True):
 
 
 def status(*, how: AskingOptions = ASKING) -> None:
-    """Say how the managers are, their journal, the pools, caches, entities and the store."""
+    """Show the health of the managers, their journal, the pools, caches, entities and the store."""
     managers = urls(how.manager)
     with waiting_for(managers):
         overview = with_tiers(with_lags(ask_all(managers)))

@@ -55,8 +55,8 @@ def evict(
     incarnation
         The incarnation that you mean, if another one may have the name by now.
     confirmed_dead
-        Your word that this very process is gone: its ranges are free at once. If it is not gone,
-        keys have two owners.
+        Confirm that this process is dead. Its ranges are freed at once; if it is still running,
+        its keys will have two owners.
     yes
         Do not ask for a confirmation.
     """

@@ -25,7 +25,7 @@ COLUMNS = ("id", "role", "pool", "created", "note")
 def new(
     *, role: AccessRole, file: FileOption, pool: str = "", note: str = "", json: JsonOption = False
 ) -> None:
-    """Make a token, and print it. It is not stored: the file has only a hash of it.
+    """Create a token, and print it. Only its hash is stored.
 
     Running managers read the file again automatically.
 

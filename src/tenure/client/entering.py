@@ -109,7 +109,8 @@ class Enterable(Generic[N]):
             raise forked(self._what)
         if self._form != "new" or self._is_left:
             raise UsageError(
-                f"this {self._what} was entered already; make another for another time or place"
+                f"this {self._what} was entered already, and can be entered only once; "
+                "create a new one"
             )
 
     def _begin(self, form: Form) -> None:

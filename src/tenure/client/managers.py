@@ -128,7 +128,7 @@ class KnownManagers:
 
     def stands_by(self, manager: str, leader: str | None) -> None:
         """The manager said that it does not lead."""
-        where = f"{leader} leads" if leader else "it knows of no leader"
+        where = f"{leader} leads" if leader else "no leader is known"
         unknown = "" if leader is None or leader in self.servers else ", which is not in the list"
         self.servers.note(manager, f"stands by; {where}{unknown}")
 

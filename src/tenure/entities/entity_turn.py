@@ -319,7 +319,7 @@ class EntityTurn:
         if not isinstance(frame, str | bytes):
             raise UsageError(f"a frame is text or bytes, not {frame!r:.100}: encode it first")
         if len(frame) > FRAME_BYTES:
-            raise UsageError(f"a frame of {len(frame)}; at most {FRAME_BYTES} are allowed")
+            raise UsageError(f"the frame has {len(frame):,} bytes; the limit is {FRAME_BYTES:,}")
         frame = _plain_text(frame) if isinstance(frame, str) else bytes(frame)
         if early:
             sockets = self._send_early(sockets, frame)

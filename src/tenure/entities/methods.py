@@ -88,7 +88,7 @@ class EntityMethod:
             ) from None
         if any(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in parameters):
             raise ConfigurationError(
-                f"{self.label} takes any arguments, and a call needs to know which: name them"
+                f"{self.label} must not take *args or **kwargs; declare each parameter"
             )
         self._names = tuple(each.name for each in parameters)
         self._few = sum(each.kind is not each.KEYWORD_ONLY for each in parameters)

@@ -75,21 +75,21 @@ class Verb(NamedTuple):
 POOL_VERBS: Mapping[str, Verb] = {
     "drain": Verb(
         Drain,
-        "Move everything away from an owner.",
+        "Move all ranges away from an owner.",
         "rooms ann --dry-run",
-        "{owner} is drained: everything that it has moves away",
+        "{owner} is drained: all of its ranges move to other owners",
         "{owner} is already drained",
     ),
     "cordon": Verb(
         Cordon,
-        "Give an owner nothing new.",
+        "Give an owner no new ranges.",
         "rooms ann",
-        "{owner} is cordoned: it gets nothing new",
+        "{owner} is cordoned: it gets no new ranges",
         "{owner} is already cordoned",
     ),
     "uncordon": Verb(
         Uncordon,
-        "End the cordon, or the drain, of an owner.",
+        "End the cordon or drain of an owner.",
         "rooms ann",
         "{owner} can be given ranges again",
         "{owner} is not cordoned",
@@ -103,7 +103,7 @@ POOL_VERBS: Mapping[str, Verb] = {
     ),
     "unpin": Verb(
         UnpinKey,
-        "Let the policy decide again where a key goes.",
+        "Remove the pin of a key: the policy places it again.",
         "rooms room-42",
         "{key} is no longer pinned",
         "{key} is not pinned",
@@ -117,7 +117,7 @@ POOL_VERBS: Mapping[str, Verb] = {
     ),
     "unfreeze": Verb(
         Unfreeze,
-        "Balance a pool again.",
+        "Resume balancing a pool.",
         "rooms",
         "{pool} is balanced again",
         "{pool} is not frozen",
@@ -139,23 +139,21 @@ POOL_VERBS: Mapping[str, Verb] = {
 }
 
 RING_VERBS: Mapping[str, Verb] = {
-    "add": Verb(AddNode, "Let a waiting node take a part of the ring.", "chat node-4 --dry-run"),
+    "add": Verb(AddNode, "Add a waiting node to the ring.", "chat node-4 --dry-run"),
     "remove": Verb(
         RemoveNode,
-        "Take a node out for good; others copy what it has from its replicas.",
+        "Remove a node for good; other nodes copy its data from the replicas.",
         "chat node-2",
     ),
     "replace": Verb(
         ReplaceNode,
-        "Let a waiting node take the place of another, which is taken out for good.",
+        "Replace a node by a waiting one, and remove it for good.",
         "chat node-2 node-5",
     ),
     "move": Verb(
         MoveNode, "Move a node to another place on the ring.", "chat node-2 --token 0x8000"
     ),
-    "take-back": Verb(
-        TakeBackChange, "Go back to the ring as it was before the current change.", "chat"
-    ),
+    "take-back": Verb(TakeBackChange, "Undo the change that is under way.", "chat"),
     "balance": Verb(
         SetBalance,
         "Let the manager move tokens on its own, one at a time, to even out the load.",

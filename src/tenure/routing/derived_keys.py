@@ -108,7 +108,9 @@ class _Votes(Generic[T]):
         self.failed: list[Exception] = []
         is_count = type(self._needed) is int
         if not (is_count and 1 <= self._needed <= calls):
-            raise ConfigurationError(f"of is from 1 to the number of calls, {calls}: {shown(of)}")
+            raise ConfigurationError(
+                f"of={shown(of)} must be between 1 and {calls}, the number of calls"
+            )
 
     def are_enough(self) -> bool:
         """Whether enough calls have succeeded. Raises NoQuorum once that is no longer possible."""

@@ -145,7 +145,7 @@ class ServiceClient:
                     pause = min(2 * pause, LONGEST_PAUSE)
         except TimeoutError:
             raise OutcomeUnknown(
-                f"{method} {path} was not answered in time, and may be carried out yet: {problem}"
+                f"{method} {path} timed out; the request may still be carried out: {problem}"
             ) from None
 
     async def _attempt(

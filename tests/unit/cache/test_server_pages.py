@@ -95,7 +95,7 @@ async def test_readers_are_counted_and_a_write_says_for_whom_it_waits() -> None:
         await socket.close()
         await writing
         assert (await at.read()).volume.waiting == ()
-        assert "No write waits." in (await at.get("/"))[1]
+        assert "No write is waiting." in (await at.get("/"))[1]
 
 
 @pytest.mark.asyncio

@@ -124,7 +124,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (["manager", "--port", "x"], 'unable to convert "x" into int'),
         (["manager", "--preset", "fast"], '"fast" for --preset'),
         (["demo", "--seconds", "inf"], '"inf" for --seconds'),
-        (["demo", "fast"], "There is no place for 'fast'. See tenure demo --help"),
+        (["demo", "fast"], "Unexpected argument 'fast'. See tenure demo --help"),
         (["pool", "create"], "NAME requires an argument. See tenure pool create --help"),
         (["manger", "x"], "See tenure --help"),
     ],

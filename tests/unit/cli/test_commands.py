@@ -58,7 +58,7 @@ async def test_a_pool_is_deleted(capsys: Capture) -> None:
         await to(manager, "pool", "delete", "rooms", code=2)
         said = capsys.readouterr()
         assert said.out.splitlines()[1:] == [
-            "dry run, nothing was changed; otherwise: pool rooms is deleted",
+            "dry run, nothing was changed. Without --dry-run: pool rooms is deleted",
             "pool rooms is deleted",
         ]
         assert "there is no pool 'rooms'; there are: none yet" in said.err

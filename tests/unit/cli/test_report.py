@@ -60,12 +60,12 @@ async def test_lines_tell_the_wait_its_progress_and_its_end(
     await watched(LineReport())
     lines = capsys.readouterr().out.splitlines()
     assert "manager at http://127.0.0.1:" in lines[0]
-    assert lines[4] == "leading (leadership 1); it waits before it grants anything:"
+    assert lines[4] == "leader (leadership 1), not granting leases yet:"
     assert re.search(r"for up to (1\.\d|0\.\d) s", lines[5])  # what is left of 1.3 s by then
-    assert lines[5].endswith("pass --first-start, and it grants in 0.3 s")
+    assert lines[5].endswith("pass --first-start, and it grants leases in 0.3 s")
     assert lines[6].startswith("  grants begin in ")
     assert lines[-3:] == [
-        "leading (leadership 1), and has waited long enough: it grants",
+        "leader (leadership 1), and has waited long enough: granting leases",
         "stopping: resigning, so that a standby need not wait",
         "stopped",
     ]
@@ -82,8 +82,8 @@ async def restored(journal: SqliteJournal[AnyRecord, State]) -> SqliteJournal[An
 async def test_lines_of_a_first_start(capsys: Capture) -> None:
     await watched(LineReport(), MemoryJournal(LEASE_RECORDS), first_start=True)
     assert capsys.readouterr().out.splitlines()[4:6] == [
-        "leading (leadership 1): it listens for owners of an earlier manager",
-        "leading (leadership 1): it grants",
+        "leader (leadership 1): waiting for owners of a previous manager",
+        "leader (leadership 1): granting leases",
     ]
 
 
@@ -93,10 +93,10 @@ async def test_a_restored_journal_is_waited_for_whatever_is_said_and_why_is_told
     journal = await restored(SqliteJournal.open(tmp_path / "journal.sqlite", LEASE_RECORDS))
     await watched(LineReport(), journal, first_start=True)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[4] == "leading (leadership 1000000002); it waits before it grants anything:"
+    assert lines[4] == "leader (leadership 1000000002), not granting leases yet:"
     assert "the journal was restored from an old copy" in lines[5]
     assert "--first-start" not in lines[5]
-    assert "leading (leadership 1000000002), and has waited long enough: it grants" in lines
+    assert "leader (leadership 1000000002), and has waited long enough: granting leases" in lines
 
 
 async def test_why_a_journal_is_waited_for_whose_owners_have_met_another_is_told(
@@ -113,5 +113,5 @@ async def test_why_a_journal_is_waited_for_whose_owners_have_met_another_is_told
 async def test_a_bar_leaves_the_same_lines(capsys: Capture) -> None:
     await watched(BarReport())
     lines = capsys.readouterr().out.splitlines()
-    assert "leading (leadership 1); it waits before it grants anything:" in lines
-    assert "leading (leadership 1), and has waited long enough: it grants" in lines
+    assert "leader (leadership 1), not granting leases yet:" in lines
+    assert "leader (leadership 1), and has waited long enough: granting leases" in lines

@@ -51,7 +51,9 @@ async def test_a_node_is_added_with_a_preview(capsys: Capture) -> None:
         await to(manager, "add", "chat", "n3", "--token", "0x28")
         said = capsys.readouterr().out.splitlines()
         assert said[0] == "cluster chat created"
-        assert said[1].startswith("dry run, nothing was changed; otherwise: n3 is being added")
+        assert said[1].startswith(
+            "dry run, nothing was changed. Without --dry-run: n3 is being added"
+        )
         assert said[2].startswith("  n3 copies 2 ranges, ")
         assert said[2].endswith(" MB")
         await to(manager, "remove", "chat", "n1", code=2)

@@ -85,7 +85,7 @@ async def test_commands_say_what_they_did(capsys: Capture) -> None:
         await to(manager, "pool", "policy", "rooms", "ring")
         still = "  no range moves because of this"
         assert capsys.readouterr().out.splitlines() == [
-            "ann is cordoned: it gets nothing new",
+            "ann is cordoned: it gets no new ranges",
             still,
             "no change: ann is already cordoned",
             "ann can be given ranges again",
@@ -106,9 +106,9 @@ async def test_commands_say_what_they_did(capsys: Capture) -> None:
 async def test_a_dry_run_says_what_would_move(capsys: Capture) -> None:
     async with with_ann() as (manager, _):
         await to(manager, "drain", "rooms", "ann", "--dry-run")
-        drained = "ann is drained: everything that it has moves away"
+        drained = "ann is drained: all of its ranges move to other owners"
         assert capsys.readouterr().out.splitlines() == [
-            f"dry run, nothing was changed; otherwise: {drained}",
+            f"dry run, nothing was changed. Without --dry-run: {drained}",
             "  no range moves because of this",
             "  no other owner can take its ranges, so ann keeps them",
         ]

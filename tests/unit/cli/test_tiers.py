@@ -169,8 +169,10 @@ def test_a_pool_is_summed_up_and_the_longest_waits_come_first() -> None:
         ),
         "  write of row-8 at b has waited 9.0 s for its time: an earlier reader may still hit",
         "  write of row-7 at a has waited 2.5 s for 10.0.0.1:99 and 2 more",
-        "entities (Room): 7 instances on 1 owner, 1 turn running, 2 calls waiting, 3 alarms set, "
-        "36 sockets open, kept in columns",
+        (
+            "entities (Room): 7 instances on 1 owner, 1 turn running, 2 calls waiting, "
+            "3 alarms set, 36 sockets open, kept in columns"
+        ),
         "  longest turn: say of 'attic', for 12.0 s, at b",
     ]
     assert list(words_of_pool(tiers_of("rows", [owner("a")]))) == []

@@ -139,7 +139,7 @@ def test_every_command_that_ends_has_a_line(
         with at_work([*command, "--json"]) as line:
             assert (line is None) == (name in GO_ON), name
             if line is not None:
-                assert line.text() == f"tenure {name} is at work"
+                assert line.text() == f"tenure {name}: still working"
     capsys.readouterr()
     with at_work(["owners", "--watch", "rooms"]) as line:
         assert line is None

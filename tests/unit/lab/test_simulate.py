@@ -42,7 +42,7 @@ def test_a_simulation_says_how_far_it_is(
     monkeypatch.setattr(waiting, "SILENT_SECONDS", 0)
     assert run([*SHORT, "--seeds", "1"]) == 0
     said = capsys.readouterr().err
-    assert "python -m lab simulate is at work (0 s)\n" in said
+    assert "python -m lab simulate: still working (0 s)\n" in said
     assert "simulated 0.0 of 0.1 hours (0 s)\n" in said
 
 

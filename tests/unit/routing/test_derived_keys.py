@@ -66,9 +66,9 @@ async def test_without_a_quorum_it_raises_as_soon_as_that_is_certain() -> None:
 
 async def test_a_quorum_is_of_the_calls_that_there_are() -> None:
     for wrong in (0, 3, 1.5, True, "1"):
-        with pytest.raises(ConfigurationError, match="of is from 1"):
+        with pytest.raises(ConfigurationError, match="must be between 1 and"):
             await quorum([gives(1), gives(2)], of=wrong)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="of is from 1"):
+    with pytest.raises(ConfigurationError, match="must be between 1 and"):
         await quorum([])
 
 
@@ -92,9 +92,9 @@ async def test_the_blocking_form_does_the_same_in_threads() -> None:
             blocking_quorum([fails_at_once, fails_at_once, hangs_on])
         assert [type(each) for each in raised.value.causes] == [ConnectionError] * 2
         for wrong in (0, 3, 1.5):
-            with pytest.raises(ConfigurationError, match="of is from 1"):
+            with pytest.raises(ConfigurationError, match="must be between 1 and"):
                 blocking_quorum([gives_one, gives_one], of=wrong)  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match="of is from 1"):
+        with pytest.raises(ConfigurationError, match="must be between 1 and"):
             blocking_quorum([])
 
     try:

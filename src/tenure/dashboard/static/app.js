@@ -50,7 +50,7 @@ async function begin() {
     follow();
   } catch (problem) {
     if (problem.status !== 401) {
-      sayManager("the manager does not answer; trying again ...", "bad");
+      sayManager("the manager does not answer; retrying ...", "bad");
       setTimeout(begin, AGAIN_MS);
       return;
     }
@@ -93,7 +93,7 @@ function follow() {
     },
     pulse: onPulse,
     lost: (isRefused) => {
-      sayManager("the manager does not answer; trying again ...", "bad");
+      sayManager("the manager does not answer; retrying ...", "bad");
       if (isRefused) setTimeout(leave, AGAIN_MS);
     },
   });
@@ -113,12 +113,12 @@ function sayManager(text, state = "") {
 function onPulse(pulse) {
   page.pulse = pulse;
   if (pulse.role === "leading") {
-    const waits = pulse.waits ? "; it waits before it grants" : "";
-    const proven = pulse.proven ? "" : "; not proven just now";
+    const waits = pulse.waits ? "; not granting leases yet" : "";
+    const proven = pulse.proven ? "" : "; cannot reach its journal at the moment";
     const text = `leading, leadership ${pulse.leadership}, LSN ${pulse.lsn}${waits}${proven}`;
     sayManager(text, pulse.proven ? "" : "bad");
   } else {
-    const leader = pulse.leader ? `${pulse.leader} leads` : "it knows of no leader";
+    const leader = pulse.leader ? `${pulse.leader} leads` : "no leader is known";
     sayManager(`${pulse.role}; ${leader}`, pulse.leader ? "" : "bad");
   }
   sayStandby(pulse);
@@ -240,7 +240,7 @@ async function readTable({ pool, ranges }, sorted) {
 function showPool(plan) {
   const said = [`policy ${plan.policy}`, plan.steering.frozen ? "frozen" : "not frozen"];
   if (plan.steering.pins.length) said.push(`${plan.steering.pins.length} pinned keys`);
-  if (plan.flows.length) said.push(`${plan.flows.length} moves wanted`);
+  if (plan.flows.length) said.push(`${plan.flows.length} moves planned`);
   for (const held of plan.held_back.slice(0, 3)) said.push(`${held.what} held back: ${held.why}`);
   byId("pool-words").textContent = said.join("; ");
 }

@@ -64,8 +64,8 @@ export class Hour {
     const hour = this.hour, count = hour.load.length, place = this.place;
     this.showPlace(place);
     byId("hour-words").textContent = count
-      ? `What this leader saw in the last ${ago(count * hour.every_seconds)}, now at the right.`
-      : "This leader has not watched for ten seconds yet.";
+      ? `What this leader has seen in the last ${ago(count * hour.every_seconds)}, now at the right.`
+      : "Nothing yet: this leader takes its first sample after ten seconds.";
     byId("hour").hidden = count === 0;
     for (const chart of CHARTS) {
       const { picture, words } = this.figures.get(chart.name);

@@ -34,7 +34,7 @@ function managerRow(manager, index, leader) {
 
 function stateOf({ role, proven, error }) {
   if (!role) return error;
-  return role === "leading" && !proven ? "leading, not proven just now" : role;
+  return role === "leading" && !proven ? "leading, but cannot reach its journal at the moment" : role;
 }
 
 // A standby has nothing to show of pools: it sends its visitors to the leader.
@@ -42,9 +42,9 @@ export function sayStandby({ role, leader }) {
   const place = byId("standby");
   place.hidden = role === "leading";
   if (place.hidden) return;
-  place.replaceChildren(`This manager is ${role}, so it has nothing to show of pools and clusters. `);
+  place.replaceChildren(`This manager is ${role}, so it cannot show pools and clusters. `);
   if (leader) place.append("The leader shows them: ", pageOf(leader));
-  else place.append("It knows of no leader yet.");
+  else place.append("No leader is known yet.");
 }
 
 function pageOf(url) {

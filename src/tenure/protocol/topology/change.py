@@ -131,7 +131,7 @@ def check_can_begin(topology: Topology) -> None:
         )
     if len(topology.removed) >= REMOVED:
         raise ChangeRefused(
-            f"{REMOVED} nodes were removed, and that many are remembered",
+            f"this cluster has already had {REMOVED} nodes removed, the most it can remember",
             "make a new cluster, and copy the tables",
         )
 

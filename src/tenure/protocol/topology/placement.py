@@ -66,15 +66,15 @@ def check_enough(placement: Placement, nodes: Iterable[Node]) -> None:
     if placement.kind != "datacentre_aware":
         if here.total() < placement.replicas:
             raise TooFewNodes(
-                f"{here.total()} nodes, and each range has {placement.replicas} replicas"
+                f"cannot place {placement.replicas} replicas of each range on {here.total()} nodes"
             )
         return
     wanted = dict(placement.datacentres)
     for name, count in wanted.items():
         if here[name] < count:
             raise TooFewNodes(
-                f"{here[name]} nodes in the data centre {name!r}, and each range has {count} "
-                "replicas there"
+                f"cannot place {count} replicas of each range on {here[name]} nodes in the data "
+                f"centre {name!r}"
             )
     for name in here:
         if name not in wanted:

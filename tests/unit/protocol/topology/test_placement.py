@@ -43,5 +43,5 @@ def test_a_data_centre_that_has_too_few_nodes_is_named() -> None:
 
 
 def test_two_nodes_do_not_keep_three_replicas() -> None:
-    with pytest.raises(TooFewNodes, match="2 nodes, and each range has 3 replicas"):
+    with pytest.raises(TooFewNodes, match="cannot place 3 replicas of each range on 2 nodes"):
         placed(Placement(), ring([(0, 0), (0, 0)]), {})

@@ -206,7 +206,9 @@ class CassandraBackend:
     def _reading(self, asked: _OfRow) -> RowReading:
         table = asked.table if isinstance(asked, RowMutation) else self._tables[asked.table]
         if asked.level == "each_quorum":
-            raise Unsupported("Cassandra reads at no each_quorum: choose local_quorum or quorum")
+            raise Unsupported(
+                "Cassandra does not support each_quorum for reads; use local_quorum or quorum"
+            )
         return RowReading(self._driver, self._sizes, table, asked.key, asked.level)
 
     def _family(self, asked: ReadColumn | ReadPage | ReadSupers) -> FamilyShape:
