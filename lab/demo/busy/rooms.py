@@ -16,13 +16,13 @@ NAME, VERSION, ZONE = "BUSY_NAME", "BUSY_VERSION", "BUSY_ZONE"
 KEPT_LINES = 20
 
 
-class Lines(msgspec.Struct):
+class RoomLines(msgspec.Struct):
     """All that a room keeps."""
 
     last: list[str] = []
 
 
-class Room(Entity[Lines]):
+class BusyRoom(Entity[RoomLines]):
     """One room."""
 
     async def on_connect(self, socket: Socket[str]) -> None:
@@ -36,7 +36,7 @@ class Room(Entity[Lines]):
 
 
 rooms = Entities(
-    Room,
+    BusyRoom,
     pool=POOL,
     store="columns:",
     name=os.environ[NAME],
