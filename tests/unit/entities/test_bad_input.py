@@ -142,7 +142,7 @@ class HandlerOfNothing(Entity[Count]):
         (Unsaid, "does not say what its state is"),
         (NoState, "does not say what its state is"),
         (WithInit, "on_activate"),
-        (AnyArguments, "name them"),
+        (AnyArguments, "declare each parameter"),
         (NotSendable, "cannot be sent"),
     ],
 )

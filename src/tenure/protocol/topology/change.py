@@ -168,7 +168,7 @@ def place(topology: Topology, wanted: WantedChange, after: Sequence[Node], weigh
     try:
         return placed(topology.placement, after, former)
     except TooFewNodes as error:
-        raise ChangeRefused(f"there would be {error}", "add a node first") from None
+        raise ChangeRefused(str(error), "add a node first") from None
 
 
 def _ranges(topology: Topology, after: Sequence[Node], lists: Lists) -> tuple[ReplicaRange, ...]:
