@@ -7,7 +7,7 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import LeaderContext, Seal
 from tenure.protocol.lease.leader.publisher import Publisher
-from tenure.protocol.lease.lookup.machine import Known
+from tenure.protocol.lease.lookup.known import Known
 from tenure.protocol.lease.messages import (
     Changes,
     Entry,

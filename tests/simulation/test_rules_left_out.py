@@ -23,6 +23,9 @@ from tests.unit.protocol.lease.leader.test_change_log import (
 from tests.unit.protocol.lease.leader.test_pool import (
     test_what_is_listed_under_another_number_is_not_listed as what_is_listed_under_another_number,
 )
+from tests.unit.protocol.lease.lookup.test_another_journal import (
+    test_the_first_grant_of_each_range_is_a_loss_once_more as the_first_grant_is_a_loss_once_more,
+)
 from tests.unit.protocol.lease.owner.test_belief import (
     test_a_number_that_was_seen_is_not_granted_again as a_number_that_was_seen_is_granted_again,
 )
@@ -63,6 +66,7 @@ STORIES: dict[str, Callable[[], object]] = {
     "leads-whatever-journal": a_journal_is_replaced_under_its_leader,
     "other-histories-not-heard": a_first_start_beside_another_history,
     "change-log-forgets-that-it-forgot": what_is_forgotten_is_told_in_part,
+    "another-journal-told-once": the_first_grant_is_a_loss_once_more,
 }
 
 

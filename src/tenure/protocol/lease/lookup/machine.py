@@ -13,7 +13,7 @@ again.
 
 from collections.abc import Iterable
 from random import Random
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 import msgspec
 
@@ -37,6 +37,7 @@ from tenure.protocol.lease.lookup.events import (
     RoutingTable,
     SignalLoss,
 )
+from tenure.protocol.lease.lookup.known import NEVER_KNOWN, Known, doubted, told_by
 from tenure.protocol.lease.lookup.noted import LookupKind
 from tenure.protocol.lease.messages import (
     Changes,
@@ -57,7 +58,7 @@ from tenure.protocol.lease.other_leaders import (
 )
 from tenure.protocol.lease.rivalry import Rival
 from tenure.protocol.lease.search import LONGEST_PAUSE_NS, Patience, Search
-from tenure.protocol.lease.table import NOBODY, entries_of
+from tenure.protocol.lease.table import entries_of
 from tenure.protocol.lease.table_columns import TableColumns
 from tenure.protocol.lease.timing import PAPER
 
@@ -73,16 +74,6 @@ ANSWERS_A_SYNC = 4
 FEW_OWNERS = 64
 """The number of owners up to which none is worth forgetting."""
 NO_JOURNAL = 0
-UNKNOWN = 0
-"""The number of ranges that were never known: below every `since`, and never signalled as lost."""
-
-
-class Known(NamedTuple):
-    """The lookup's knowledge of a range."""
-
-    owner: int
-    number: int
-    since: int = UNKNOWN
 
 
 class LookupMachine:
@@ -96,7 +87,7 @@ class LookupMachine:
         self.leadership = 0
         self.lsn = 0
         self.kind: PoolKind | None = None
-        self._table: RangeMap[Known] = RangeMap(Known(NOBODY, UNKNOWN))
+        self._table: RangeMap[Known] = RangeMap(NEVER_KNOWN)
         self._columns: TableColumns | None = None
         """The first table, until it is asked about single ranges."""
         self.owners: dict[int, OwnerInfo] = {}
@@ -278,6 +269,7 @@ class LookupMachine:
         # new.
         self._take(message, snapshot=message.snapshot, is_all_new=message.snapshot or has_returned)
         if was_another:  # once `find` knows the new places, as with any other loss
+            self._table = doubted(self.table)
             self._signal_loss([WHOLE], "another journal")
 
     def _is_rival(self, manager: str, message: SyncResponse) -> bool:
@@ -329,7 +321,7 @@ class LookupMachine:
         self.lsn = 0
         self.owners = {}
         self._columns = None
-        self._table = RangeMap(Known(NOBODY, UNKNOWN))
+        self._table = RangeMap(NEVER_KNOWN)
 
     def _on_changes(self, now: Instant, manager: str, message: Changes) -> None:
         """Take what is pushed if it follows on what is known; otherwise ask for the changes
@@ -375,11 +367,11 @@ class LookupMachine:
         lost: list[KeyRange] = []
         changed: list[KeyRange] = []
         for key_range, entry in said_last(entries, overlapping=not snapshot):
-            known = Known(entry.owner, entry.number, entry.since)
-            if not self.table.has(key_range, known):  # most of a snapshot is known already
-                lost.extend(self.lost_by(key_range, entry))
-                self.table.assign(key_range, known)
-                changed.append(key_range)
+            for piece, known in told_by(key_range, entry, self.table):
+                if not self.table.has(piece, known):  # most of a snapshot is known already
+                    lost.extend(self.lost_by(piece, entry))
+                    self.table.assign(piece, known)
+                    changed.append(piece)
         self._forget_owners()
         if changed or is_all_new:
             self._route((WHOLE,) if is_all_new else tuple(changed))
@@ -393,7 +385,7 @@ class LookupMachine:
     def _has_known(self) -> bool:
         if self._columns is not None:
             return True
-        return len(self._table) > 1 or self._table[WHOLE.start].number != UNKNOWN
+        return len(self._table) > 1 or self._table[WHOLE.start] != NEVER_KNOWN
 
     def _take_columns(self, message: SyncResponse | Changes, columns: TableColumns) -> None:
         """Take a whole table as `_take_first` does, in columns that are read when they are asked
@@ -426,11 +418,7 @@ class LookupMachine:
 
     def lost_by(self, key_range: KeyRange, entry: Entry) -> list[KeyRange]:
         """The ranges that were known under a number below `since`: their state is gone (P16)."""
-        return [
-            piece
-            for piece, known in self.table.within(key_range)
-            if known.number != UNKNOWN and known.number < entry.since
-        ]
+        return [piece for piece, known in self.table.within(key_range) if known.is_lost_by(entry)]
 
     def _lose_contact(self) -> None:
         """Signal the loss of everything, since it may be lost. The numbers are kept, to be compared
