@@ -4,50 +4,14 @@ have come: the socket is closed with 1012, and its client misses none of them si
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tenure import Entity, Socket, StoreFailed
-from tests.unit.entities.stage import Count, attached, on_stage
+from tenure import StoreFailed
+from tests.unit.entities.socket_stories import Radio
+from tests.unit.entities.stage import attached, on_stage
 
 pytestmark = pytest.mark.asyncio
-
-
-class Radio(Entity[Count]):
-    async def on_connect(self, socket: Socket[Any]) -> None:
-        socket.send(f"at {self.state.value}", early=socket.attachment == "early")
-        if self.state.value:
-            await self.commit()
-            await asyncio.Event().wait()
-
-    async def tune(self, value: int) -> None:
-        self.state.value = value
-
-    async def say(self, text: str) -> None:
-        self.broadcast(text)
-
-    async def say_early(self, text: str) -> None:
-        self.broadcast(text, early=True)
-        await asyncio.Event().wait()
-
-    async def say_early_and_change(self, text: str) -> None:
-        self.broadcast(text, early=True)
-        self.state.value += 1
-
-
-async def test_a_socket_that_is_opened_anew_before_its_edge_had_an_answer_is_closed() -> None:
-    async with on_stage(2, kind=Radio) as stage:
-        one, two = stage.members
-        key = stage.key_of(one)
-        await stage.done(one[key].tune(7))
-        ann, task = attached(two, key)
-        await stage.until(lambda: ann.received)
-        await stage.crash(one)  # and with it the state, so that nothing stops `on_connect`
-        await stage.until(lambda: stage.owner_of(key) is two)
-        await stage.done(two[key].say("of another time"))
-        await stage.done(task)
-        assert (ann.received, ann.code) == (["at 7"], 1012)
 
 
 async def test_frames_that_left_before_a_crash_are_not_mistaken_for_later_ones(
