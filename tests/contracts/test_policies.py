@@ -11,6 +11,7 @@ from lab.contracts.situations import digest
 from tenure.protocol.balance.deal import Deal
 from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
+from tenure.protocol.balance.tuning import ORDERED
 from tenure.protocol.balance.weighted import Weighted
 
 SPLITS = [bytes([i]) for i in range(1, 250)]
@@ -20,7 +21,12 @@ from tests.contracts.test_policies import POLICIES
 for name in sorted(POLICIES):
     print(name, digest(POLICIES[name]))
 """
-POLICIES: dict[str, Policy] = {"deal": Deal(SPLITS), "ring": Ring(8), "weighted": Weighted()}
+POLICIES: dict[str, Policy] = {
+    "deal": Deal(SPLITS),
+    "ordered": Weighted(ORDERED, SPLITS),
+    "ring": Ring(8),
+    "weighted": Weighted(),
+}
 
 
 class TestDeal(PolicyContract):
@@ -44,6 +50,14 @@ class TestWeighted(PolicyContract):
     @pytest.fixture
     def policy(self) -> Policy:
         return Weighted()
+
+
+class TestOrderedWeighted(PolicyContract):
+    hostile_loads_move_at_most = 0.15  # its last range is seven times as long as the others
+
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return Weighted(ORDERED, SPLITS)
 
 
 def test_plans_do_not_depend_on_the_hash_seed() -> None:

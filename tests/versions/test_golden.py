@@ -69,6 +69,7 @@ ADDED: dict[str, object] = {
     "Introduction.succeeds": A_RIVAL.succeeds,
     "LeaseRequest.rival": A_RIVAL,
     "LoadReport.names": ("attic",),
+    "LoadReport.sample": (b"attic", b"roof"),
     "Join.proves": True,
     "LeaseRequest.proves": True,
     "LeaseRequest.waits": True,

@@ -16,7 +16,7 @@ from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import Leased
-from tenure.protocol.lease.owner.meter import Meter, R, RangeTally
+from tenure.protocol.lease.owner.meter import POSITIONS, Meter, R, RangeTally
 from tenure.sim.lease.policy_watch import PolicyWatch
 from tenure.sim.lease.processes import LeaseSite
 
@@ -67,6 +67,18 @@ class Traffic(PolicyWatch):
         """The hot keys in these ranges."""
         return (each for each in self._hot if any(each[0] in key_range for key_range in ranges))
 
+    def sample(self, ranges: list[KeyRange]) -> list[Key]:
+        """Some of the keys in these ranges that are not hot, in order; the more often a key is
+        asked for, the more often it is there.
+        """
+        hot = dict(self._hot)
+        each = self._below[-1] / POSITIONS
+        found = []
+        for key, below, rate in zip(self._keys, self._below, self._rates, strict=False):
+            if each and key not in hot and any(key in key_range for key_range in ranges):
+                found += [key] * (int((below + rate) / each) - int(below / each))
+        return found
+
 
 class Counting:
     """The counts of one owner process, which it reports with its renewals."""
@@ -90,8 +102,13 @@ class Counting:
             RangeTally(lease.start, lease.end, lease.number, count)
             for lease, count in zip(held, self._counts.values(), strict=True)
         ]
+        traffic, is_ordered = self._traffic, owner.machine.view().config.kind == "ordered"
         return self._meter.add_to(
-            request, now, tallies, lambda: list(self._traffic.hottest(ranges))
+            request,
+            now,
+            tallies,
+            lambda: list(traffic.hottest(ranges)),
+            sample=lambda: traffic.sample(ranges) if is_ordered else (),
         )
 
     def _count(self, held: tuple[Leased, ...], span_ns: int) -> None:

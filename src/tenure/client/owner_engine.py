@@ -141,7 +141,8 @@ class OwnerEngine:
         """For how long it has already waited for a manager, and none has answered."""
         board.on_lapsed = self.on_reader_lapsed
         board.open()
-        self._meter = Meter(self._random, self._clock())
+        is_ordered = self.config.kind == "ordered"
+        self._meter = Meter(self._random, self._clock(), is_ordered=is_ordered)
         board.sample(self._meter.sampler)
 
     async def prepare(self) -> OwnerMachine:

@@ -330,7 +330,7 @@ def test_checks_of_a_key_that_is_remembered_are_counted_and_sampled(stage: Stage
     assert [count for _, count in stage.board.loads()] == [900, 100]
     assert [each.load for each in stage.board.tallies()] == [900, 100]
     assert [count for _, count in stage.board.loads()] == [900, 100]
-    hottest = dict(sampler.take())
+    hottest = dict(sampler.take().hottest)
     assert hottest[b"d"] == pytest.approx(900, rel=0.3)
     assert hottest[b"p"] == pytest.approx(100, rel=0.6)
 

@@ -93,8 +93,26 @@ def test_too_many_ranges_and_owners_are_refused() -> None:
             LoadReport(span_ns=1, ranges=(), hottest=(KeyLoad(key=b"k", rate=1.0),) * 257),
             "`array` of length <= 256",
         ),
+        (
+            LoadReport(span_ns=1, ranges=(), sample=(b"k",) * 129),
+            "`array` of length <= 128",
+        ),
+        (
+            LoadReport(span_ns=1, ranges=(), sample=(b"k" * 1025,)),
+            "`bytes` of length <= 1024",
+        ),
     ],
-    ids=["negative", "nan", "infinite", "long key", "out of order", "ranges", "keys"],
+    ids=[
+        "negative",
+        "nan",
+        "infinite",
+        "long key",
+        "out of order",
+        "ranges",
+        "keys",
+        "sample",
+        "long sampled key",
+    ],
 )
 def test_a_load_is_of_few_things_with_rates_that_can_be_added_up(
     load: LoadReport, complaint: str

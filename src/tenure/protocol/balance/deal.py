@@ -1,4 +1,4 @@
-"""Dealing split ranges out evenly: the policy for ordered pools.
+"""Dealing split ranges out evenly: a policy for ordered pools that never cuts a range.
 
 Hashing names would scatter neighbours, which an ordered pool exists to avoid. So this policy begins
 with the split points that it was given (or with one range). Each range goes whole to one owner, all
@@ -29,6 +29,8 @@ WHY = Why("deal", "every owner has as many of the split ranges as any other, giv
 
 class Deal:
     """The policy, with the pool's split points."""
+
+    follows_load = False
 
     def __init__(self, split_points: Sequence[Key]) -> None:
         self.starts = [LOWEST, *sorted(set(split_points) - {LOWEST})]

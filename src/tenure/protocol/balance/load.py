@@ -7,7 +7,7 @@ true: only single keys are uneven after hashing, and the hottest of them are kno
 
 from collections.abc import Sequence
 from math import sqrt
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import HASHED_KEY_BYTES, Key
@@ -15,7 +15,8 @@ from tenure.base.ranges import KeyRange
 
 SPACE = 1 << 64
 """The length of the key space. A key's place in it is its first 8 bytes, which in a hashed pool is
-all of it; in an ordered pool it is only a guess of how many keys lie between two others."""
+all of it. In an ordered pool that is only a guess of how many keys lie between two others; policies
+have a better one there: see `scale`."""
 
 
 def place(key: Key | None) -> int:
@@ -45,6 +46,19 @@ def share_of(key_range: KeyRange) -> float:
     return (place(key_range.end) - place(key_range.start)) / SPACE
 
 
+Point: TypeAlias = tuple[Key, float]
+"""A key, and the rate of what is asked for there."""
+
+
+class Position(NamedTuple):
+    """A key of an ordered pool near which keys were met: it stands for those up to the next."""
+
+    key: Key
+    rate: float
+    mass: float
+    """What was asked for there within the last hour or so: a guess of how much state is there."""
+
+
 class Loads(NamedTuple):
     """Rates, as of `at`: checks a second, or whatever unit owners count in."""
 
@@ -53,8 +67,12 @@ class Loads(NamedTuple):
     """The starts of the ranges: sorted, from b"" on; each range goes up to the next."""
     rates: Sequence[float]
     """The rate of each of these ranges, its hottest keys included."""
-    hottest: Sequence[tuple[Key, float]] = ()
+    hottest: Sequence[Point] = ()
     """Single keys with their rates, sorted by key."""
+    sample: Sequence[Position] = ()
+    """Where in its ranges the load of an ordered pool lies, sorted by key."""
+    fronts: Sequence[Point] = ()
+    """The places of an ordered pool at which ever higher keys appear, sorted: see `positions`."""
 
 
 HIGHEST_RATE = 1e18
@@ -69,12 +87,17 @@ def is_rate(rate: float) -> bool:
 def sound(loads: Loads | None) -> Loads | None:
     """The loads without values that cannot be rates: such values count as nothing."""
     if loads is None or (
-        all(map(is_rate, loads.rates)) and all(is_rate(rate) for _, rate in loads.hottest)
+        all(map(is_rate, loads.rates))
+        and all(is_rate(rate) for _, rate in (*loads.hottest, *loads.fronts))
+        and all(is_rate(each.rate) and is_rate(each.mass) for each in loads.sample)
     ):
         return loads
-    rates = [rate if is_rate(rate) else 0.0 for rate in loads.rates]
-    hottest = [(key, rate) for key, rate in loads.hottest if is_rate(rate)]
-    return loads._replace(rates=rates, hottest=hottest)
+    return loads._replace(
+        rates=[rate if is_rate(rate) else 0.0 for rate in loads.rates],
+        hottest=[(key, rate) for key, rate in loads.hottest if is_rate(rate)],
+        sample=[each for each in loads.sample if is_rate(each.rate) and is_rate(each.mass)],
+        fronts=[(key, rate) for key, rate in loads.fronts if is_rate(rate)],
+    )
 
 
 SMOOTHING_NS = 6 * SECOND_NS

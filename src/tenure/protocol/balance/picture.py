@@ -22,8 +22,9 @@ from typing import NamedTuple
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.base.ranges import LOWEST
-from tenure.protocol.balance.load import SMOOTHING_NS, Loads, place
+from tenure.base.ranges import LOWEST, KeyRange
+from tenure.protocol.balance.load import SMOOTHING_NS, Loads, Point, place
+from tenure.protocol.balance.positions import Positions
 
 FORGET = 1e-3
 """A hot key is forgotten below this part of the rate that its owner reported: it is no longer hot.
@@ -53,8 +54,10 @@ class Measurement(NamedTuple):
     span_ns: int
     ranges: Sequence[RangeRate]
     """All ranges that it held, in order."""
-    hottest: Sequence[tuple[Key, float]] = ()
+    hottest: Sequence[Point] = ()
     """The hottest keys of these ranges; a key that is not named was not hot."""
+    sample: Sequence[Key] = ()
+    """Of an ordered pool: some keys that were met, the hottest left out, in order."""
 
 
 class LoadPicture:
@@ -66,6 +69,7 @@ class LoadPicture:
         self._keys: list[Key] = []
         """The hot keys, sorted."""
         self._hot: dict[Key, float] = {}
+        self._positions = Positions()
         self.is_at_rest = True
         """Whether no owner has ever reported a request."""
 
@@ -83,13 +87,27 @@ class LoadPicture:
             i = self._isolate(start, end)
             self._rates[i] += (rate - self._rates[i]) * weight
             kept += self._blend(start, end, told, weight, least)
+            self._place(report, start, end, rate, weight)
+        self._positions.thin([(each.start, each.end) for each in report.ranges])
         if len(kept) > MOST_KEYS:
             self._forget_coldest(kept)
 
     @property
     def size(self) -> int:
-        """How many ranges and keys it has."""
-        return len(self._starts) + len(self._keys)
+        """How many ranges, keys and positions it has."""
+        return len(self._starts) + len(self._keys) + self._positions.size
+
+    def _place(
+        self, report: Measurement, start: Key, end: Key | None, rate: float, weight: float
+    ) -> None:
+        """Blend in what was met in a range, which stands for all its load but the hottest keys."""
+        if not report.sample and not self._positions.size:
+            return
+        first = bisect_left(report.sample, start)
+        last = len(report.sample) if end is None else bisect_left(report.sample, end, first)
+        rest = max(0.0, rate - sum(r for key, r in report.hottest if key in KeyRange(start, end)))
+        met = report.sample[first:last]
+        self._positions.blend(start, end, met, rest, report.span_ns, weight)
 
     def _forget_coldest(self, keys: Sequence[Key]) -> None:
         for key in nsmallest(len(keys) - MOST_KEYS, keys, key=self._hot.__getitem__):
@@ -151,6 +169,8 @@ class LoadPicture:
         last = len(self._keys) if end is None else bisect_left(self._keys, end)
         below = sum(self._hot[each] for each in self._keys[first:middle])
         above = sum(self._hot[each] for each in self._keys[middle:last])
+        below += self._positions.rate(start, key)
+        above += self._positions.rate(key, end)
         rate = self._rates[i]
         scale = min(1.0, rate / (below + above)) if below + above > 0 else 0.0
         even = rate - (below + above) * scale
@@ -162,9 +182,11 @@ class LoadPicture:
 
     def loads(self, at: Instant) -> Loads:
         """The picture in the form that a policy takes."""
-        return Loads(at, self._starts.copy(), self._rates.copy(), self.hottest())
+        known = self._positions
+        starts, rates = self._starts.copy(), self._rates.copy()
+        return Loads(at, starts, rates, self.hottest(), known.all(), known.fronts())
 
-    def hottest(self) -> list[tuple[Key, float]]:
+    def hottest(self) -> list[Point]:
         """The hot keys with their rates, sorted by key."""
         return [(key, self._hot[key]) for key in self._keys]
 
@@ -175,3 +197,4 @@ class LoadPicture:
         assert all(a < b for a, b in pairwise(self._keys))
         assert self._keys == sorted(self._hot)
         assert min(self._rates) >= 0
+        self._positions.invariants()

@@ -114,6 +114,13 @@ class Policy(Protocol):
         ...
 
 
+def follows_load(policy: Policy) -> bool:
+    """Whether to ask the policy again and again while there is load: all that do not say
+    otherwise.
+    """
+    return bool(getattr(policy, "follows_load", True))
+
+
 ENOUGH = 10
 """How often a policy is asked again while nothing else happens: none wants it as often."""
 

@@ -14,8 +14,8 @@ from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.accounts import Account, Accounts
 from tenure.protocol.balance.arrivals import Arrivals
-from tenure.protocol.balance.load import SPACE, chance, key_of, sound
-from tenure.protocol.balance.pieces import Piece, cut_by, first_within
+from tenure.protocol.balance.load import SPACE, chance, sound
+from tenure.protocol.balance.pieces import HASHED, Piece, cut_by, first_within
 from tenure.protocol.balance.policy import (
     NOBODY,
     HeldBack,
@@ -25,12 +25,17 @@ from tenure.protocol.balance.policy import (
     changes,
     forbidden,
 )
+from tenure.protocol.balance.scale import Sampled, Scale
 from tenure.protocol.balance.trend import Trend, foresee, hot_keys
 from tenure.protocol.balance.tuning import Tuning
 from tenure.protocol.lease.table import owners_of
 
-COOLING = {"devote", "level", "join"}
+COOLING = {"devote", "level", "join", "roll"}
 """The phases after which a range cools down: those that move for balance."""
+
+
+COLD_PART = 0.25
+"""A range of an ordered pool with a smaller part of an even load is not moved for its load."""
 
 
 class RecentMove(NamedTuple):
@@ -75,7 +80,9 @@ class RoundMemory(NamedTuple):
 class Round:
     """One round: the pieces, their owners, and the cost of moving a piece."""
 
-    def __init__(self, situation: Situation, tuning: Tuning) -> None:
+    def __init__(
+        self, situation: Situation, tuning: Tuning, split_points: Sequence[Key] | None = None
+    ) -> None:
         self.situation = situation = situation._replace(loads=sound(situation.loads))
         self.tuning = tuning
         self.accounts = Accounts(situation.candidates)
@@ -87,7 +94,13 @@ class Round:
         last = situation.memory if isinstance(situation.memory, RoundMemory) else None
         self._remember(last)
         idle = tuning.idle * len(self.accounts.all)
-        self.pieces = cut_by(self._baseline(last), situation.loads, idle)
+        owners = self._baseline(last)
+        self.scale: Scale = HASHED
+        self.is_ordered = split_points is not None
+        if split_points is not None:
+            marks = (*owners.starts(), *situation.present.starts(), *split_points)
+            self.scale = Sampled(marks, situation.loads.sample if situation.loads else ())
+        self.pieces = cut_by(owners, situation.loads, idle, self.scale)
         self.weight = sum(piece.weight for piece in self.pieces)
         self.capacity = self.accounts.capacity
         self.share = self.weight / self.capacity
@@ -325,14 +338,24 @@ class Round:
         if best is not None and (best[1].weight > wanted / 4 or best[2] is not None):
             _, piece, hot = best
             return piece if hot is None else self.single_out(piece, hot)
-        return self._cut_off(giver, wanted) or (best[1] if best else None)
+        rest = best[1] if best and self._is_worth(best[1].weight, best[1].space) else None
+        return self._cut_off(giver, wanted) or rest
+
+    def _is_worth(self, weight: float, space: float) -> bool:
+        """Whether a piece has load for its space. In an ordered pool, a large range that nobody
+        asks for any more relieves nobody.
+        """
+        return not self.is_ordered or weight > space * self.weight * COLD_PART
 
     def _cut_off(self, giver: Account, wanted: float) -> Piece | None:
         """The beginning of the giver's heaviest piece, weighing about `wanted`."""
-        pieces = sorted(giver.pieces, key=lambda piece: -piece.even)
+        pieces = sorted(giver.pieces, key=lambda piece: -piece.common)
         for piece in pieces[:4]:
             if not piece.rests and piece.weight > wanted:
-                rest = piece.cut(piece.key_at(wanted))
+                key = piece.key_at(wanted)
+                if not self._is_worth(wanted, (self.scale.place(key) - piece.at) / SPACE):
+                    continue
+                rest = piece.cut(key)
                 if rest is not None:
                     self._add(rest)
                     return piece
@@ -340,7 +363,7 @@ class Round:
 
     def shorten(self, piece: Piece) -> None:
         """Shorten the piece to what the budget allows; the rest becomes another piece."""
-        rest = piece.cut(key_of(piece.at + int(self.left * SPACE)))
+        rest = piece.cut(self.scale.key_of(piece.at + int(self.left * SPACE)))
         if rest is not None:
             self._add(rest)
 
@@ -353,6 +376,18 @@ class Round:
                 if cut == key:
                     piece = rest
         return piece
+
+    def above(self, piece: Piece, front: Key) -> Piece:
+        """The piece of the keys above a front, up to the next position, cut out of `piece`."""
+        ahead = piece.cut(front)
+        if ahead is None:
+            return piece
+        self._add(ahead)
+        beyond = next((key for key, _ in ahead.sample if key > front), None)
+        rest = None if beyond is None else ahead.cut(beyond)
+        if rest is not None:
+            self._add(rest)
+        return ahead
 
     def _add(self, piece: Piece) -> None:
         self.pieces.append(piece)
@@ -369,7 +404,7 @@ class Round:
         """The piece, cut into parts of about a grain each if it is much heavier than a grain."""
         count = ceil(piece.weight / self.grain - 0.5)
         parts = [piece]
-        wanted = piece.weight / max(count, 1)
+        wanted = max(piece.weight / max(count, 1), piece.finest)
         for _ in range(count - 1):
             rest = parts[-1].cut(parts[-1].key_at(wanted))
             if rest is None:
@@ -422,5 +457,6 @@ class Round:
         """The moves of this round."""
         for piece in self.pieces:
             if piece.why is not None:
-                cools = piece.why.phase in COOLING
+                phase = piece.why.phase
+                cools = phase in COOLING or (self.is_ordered and phase == "welcome")
                 yield RecentMove(self.situation.now, piece.range, piece.why, cools)

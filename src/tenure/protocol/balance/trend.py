@@ -24,8 +24,8 @@ from math import exp
 from typing import NamedTuple
 
 from tenure.base.keys import Key
-from tenure.protocol.balance.load import SMOOTHING_NS
-from tenure.protocol.balance.pieces import Piece, Point
+from tenure.protocol.balance.load import SMOOTHING_NS, Point
+from tenure.protocol.balance.pieces import Piece
 
 LEAST_WEIGHT = 0.3
 """The least weight of one report in what is smoothed: rounds that follow sooner tell no more."""
@@ -69,7 +69,7 @@ def foresee(
                 found[key] = trend
             points.append((key, rate if trend is None else trend.then))
         piece.points = points
-        piece.weight = piece.even + sum(rate for _, rate in points)
+        piece.weight = piece.common + sum(rate for _, rate in points)
     return found
 
 

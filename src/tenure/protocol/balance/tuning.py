@@ -84,6 +84,12 @@ class Tuning(NamedTuple):
     """The weight of the key space itself for each owner, in checks a second: it deals keys without
     load evenly, and matters next to nothing beside load.
     """
+    rolling: float = 1.1
+    """The most that an owner may carry to whom a front rolls, as a part of its even share, or of
+    what the front alone is, if that is more: half of what a pool may be uneven at a moment."""
 
 
 DEFAULT = Tuning()
+ORDERED = Tuning(ranges=16, ranges_at_most=48)
+"""For ordered pools: neighbours are to stay together, and an owner's sample of 64 keys cuts no
+finer than four keys a range."""

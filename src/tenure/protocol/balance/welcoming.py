@@ -22,11 +22,16 @@ def welcome(this: Round) -> None:
             if giver is None or giver is newcomer or giver.use <= enough:
                 break
             piece = this.detach(giver, min(wanted, max(this.grain, -this.room(giver))), grain=True)
+            if piece is None and newcomer.pieces and this.is_ordered:
+                break  # the giver may be cut for others: this one wants less than a position's load
             if piece is None:
                 this.accounts.set_aside(giver)
                 continue
             this.accounts.move(piece, newcomer)
             piece.why = why
+            # How much a cut takes along is known once the newcomer reports it: a piece that was
+            # levelled before would be levelled back.
+            piece.rests = this.is_ordered
         turning = (this.accounts.by_incarnation[each] for each in this.turning)
         is_owed = wanted > this.grain / 2 and any(each.use > enough for each in turning)
         if newcomer.pieces and not is_owed:  # otherwise there may be more for it in the next round

@@ -31,6 +31,8 @@ report travels in the request that lists all leases, and must not crowd them out
 KEYS_PER_REPORT = 1 << 8
 """The most hot keys in it: eight times as many as owners report. A manager keeps them for a while.
 """
+SAMPLE_PER_REPORT = 1 << 7
+"""The most sampled keys in it: twice as many as owners of ordered pools report."""
 HOT_NAMES, HOT_NAME_CHARACTERS = 8, 256
 """The most of these whose names are told, and how long one may be: they are for people."""
 LABELS_PER_OWNER = 64

@@ -237,6 +237,10 @@ class LoadReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     hottest: Annotated[tuple[KeyLoad, ...], msgspec.Meta(max_length=limits.KEYS_PER_REPORT)] = ()
     names: Annotated[tuple[HotName, ...], msgspec.Meta(max_length=limits.HOT_NAMES)] = ()
     """What the application calls the first of these; empty where the owner does not know it."""
+    sample: Annotated[tuple[RangeKey, ...], msgspec.Meta(max_length=limits.SAMPLE_PER_REPORT)] = ()
+    """Of an ordered pool: keys drawn evenly from all that were asked for, the hottest left out. In
+    order; one that was met twice is there twice. Owners of earlier versions tell none.
+    """
 
 
 class LeaseRequest(Message, frozen=True, kw_only=True):

@@ -155,7 +155,7 @@ class ManagedWorld(JournaledWorld):
         drawn_nodes = random.choice((1, 2, 4, 8, 16))
         self.virtual_nodes = trial.virtual_nodes or drawn_nodes
         self.first_policy = random.choice(("weighted", "ring"))
-        """The policy of hashed pools until the operator chooses one."""
+        """The policy of pools until the operator chooses one."""
         kind: PoolKind = random.choice(("hashed", "hashed", "hashed", "ordered"))
         self.split_points = tuple(random.randbytes(2) for _ in range(random.randrange(12)))
         self.hand_off = random.choice((1.0, 1.0, 0.7, 0.0))
@@ -241,13 +241,22 @@ class ManagedWorld(JournaledWorld):
 
     def _policy(self, table: LeaseTable, chosen: str) -> Policy:
         """The policy of that name, with as many ranges as were drawn."""
-        match policy_name(table, chosen or self.first_policy):
+        tuning = Tuning(ranges=self.virtual_nodes)
+        match policy_name(table, chosen or self._first_policy(table)):
             case "deal":
                 return Deal(self.split_points)
             case "ring":
                 return self.policy_watch.watched(Ring(self.virtual_nodes))
+            case _ if table.kind == "ordered":
+                return self.policy_watch.watched(Weighted(tuning, self.split_points))
             case _:
-                return self.policy_watch.watched(Weighted(Tuning(ranges=self.virtual_nodes)))
+                return self.policy_watch.watched(Weighted(tuning))
+
+    def _first_policy(self, table: LeaseTable) -> str:
+        """Ordered pools are dealt where hashed ones have a ring."""
+        if table.kind == "hashed" or self.first_policy == "weighted":
+            return self.first_policy
+        return "deal"
 
     def clock_at(self, slot: str) -> SimClock:
         """The clock of the slot's host."""

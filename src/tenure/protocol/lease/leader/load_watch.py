@@ -16,13 +16,13 @@ from heapq import nlargest
 from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.base.keys import HASHED_KEY_BYTES, Key, hashed_key
+from tenure.base.keys import HASHED_KEY_BYTES, Key, key_function
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import HIGHEST_RATE, SMOOTHING_NS, Loads
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import carried
-from tenure.protocol.lease.limits import RANGES_PER_TABLE
+from tenure.protocol.lease.limits import PINNED_KEY_BYTES, RANGES_PER_TABLE
 from tenure.protocol.lease.messages import Held, LoadReport, RangeLoad
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 
@@ -55,10 +55,8 @@ class LoadWatch:
         """When to ask the policy again because of the load."""
         self.picture = LoadPicture()
         self._table = table
-        self._every_ns = every_ns if table.kind == "hashed" else FAR_FUTURE
-        """The time between rounds; never, if no policy looks at loads: those of ordered pools do
-        not.
-        """
+        self._every_ns = every_ns
+        """The time between rounds."""
         self._names: dict[Key, str] = {}
         """What owners call the hottest keys."""
         self._told: RangeMap[bool] = RangeMap(value=False)
@@ -75,24 +73,40 @@ class LoadWatch:
         hottest = [
             (each.key, each.rate)
             for each in load.hottest
-            if len(each.key) == HASHED_KEY_BYTES
+            if self._is_key(each.key)
             and 0 <= each.rate <= HIGHEST_RATE
             and _is_in(each.key, ranges)
         ]
         begins = self.at == FAR_FUTURE and any(each.rate > 0 for each in ranges)
         if begins:
             self.at = self._next(now)
-        self.picture.take(Measurement(load.span_ns, ranges, hottest))
+        sample = self._sampled(load.sample, ranges)
+        self.picture.take(Measurement(load.span_ns, ranges, hottest, sample))
         self._take_names(load)
         if self.picture.size > MOST_KNOWN:
             self.picture = LoadPicture()
         self._note_told(now, ranges)
         return begins
 
+    def _is_key(self, key: Key) -> bool:
+        """Whether it can be a key of the pool, and bound a range. What owners report may be
+        anything.
+        """
+        if self._table.kind == "hashed":
+            return len(key) == HASHED_KEY_BYTES
+        return len(key) <= PINNED_KEY_BYTES
+
+    def _sampled(self, told: Sequence[Key], ranges: list[RangeRate]) -> Sequence[Key]:
+        """The keys of a sample that are in the owner's ranges. Hashed pools need none."""
+        if self._table.kind == "hashed":
+            return ()
+        return sorted(key for key in told if self._is_key(key) and _is_in(key, ranges))
+
     def _take_names(self, load: LoadReport) -> None:
         """Believe a name only if it is that of the key: an owner could say anything."""
+        to_key = key_function(self._table.kind)
         for each, name in zip(load.hottest, load.names, strict=False):
-            if name and hashed_key(name) == each.key:
+            if name and to_key(name) == each.key:
                 self._names[each.key] = name
         if len(self._names) > MOST_NAMES:
             # Half of them, so that not each report has to look at all keys again.

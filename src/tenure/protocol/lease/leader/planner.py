@@ -23,7 +23,14 @@ from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
-from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Policy, Situation
+from tenure.protocol.balance.policy import (
+    NOBODY,
+    Candidate,
+    Pin,
+    Policy,
+    Situation,
+    follows_load,
+)
 from tenure.protocol.balance.staying import Staying
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.lease.causes import joined
@@ -99,7 +106,12 @@ class Planner:
 
     def set_alarm(self) -> None:
         """Set the wake-up anew, after something on which it depends has changed."""
-        self.wake_at = FAR_FUTURE if self._under_way else min(self._due, self.load_watch.at)
+        self.wake_at = FAR_FUTURE if self._under_way else self._next()
+
+    def _next(self) -> Instant:
+        """When to plan next, because of the load or for another reason."""
+        load_at = self.load_watch.at if follows_load(self.policy) else FAR_FUTURE
+        return min(self._due, load_at)
 
     # --- planning ---
 
@@ -277,7 +289,7 @@ class Planner:
 
     def invariants(self) -> None:
         """The planner wakes for whatever is due."""
-        due = FAR_FUTURE if self._under_way else min(self._due, self.load_watch.at)
+        due = FAR_FUTURE if self._under_way else self._next()
         assert self.wake_at == due, (self.wake_at, due)
 
     def wanted_by(self, incarnation: int) -> Sequence[KeyRange]:

@@ -6,6 +6,7 @@ from tenure.base.keys import PoolKind
 from tenure.protocol.balance.deal import Deal
 from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
+from tenure.protocol.balance.tuning import ORDERED
 from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.table import LeaseTable
 
@@ -16,7 +17,10 @@ the pool, which is empty if none was.
 
 POLICIES: Mapping[PoolKind, Mapping[str, Callable[[LeaseTable], Policy]]] = {
     "hashed": {"weighted": lambda _: Weighted(), "ring": lambda _: Ring()},
-    "ordered": {"deal": lambda table: Deal(table.split_points)},
+    "ordered": {
+        "weighted": lambda table: Weighted(ORDERED, table.split_points),
+        "deal": lambda table: Deal(table.split_points),
+    },
 }
 
 

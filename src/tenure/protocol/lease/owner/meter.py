@@ -25,7 +25,7 @@ from tenure.base.instants import SECOND_NS, Instant
 from tenure.base.keys import Key
 from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.balance.picture import Measurement, RangeRate
-from tenure.protocol.lease.limits import HOT_NAMES, RANGES_PER_REPORT
+from tenure.protocol.lease.limits import HOT_NAMES, PINNED_KEY_BYTES, RANGES_PER_REPORT
 from tenure.protocol.lease.messages import (
     KeyLoad,
     LeaseRequest,
@@ -48,6 +48,17 @@ MET_AT_LEAST = 4
 """Times, to be told: what was met less often is mostly chance."""
 TOLD_AT_MOST = 32
 """Keys in a report: 1 KB with keys of hashed pools."""
+POSITIONS = 64
+"""Keys of a sample: each then stands for a sixty-fourth of what its owner carries."""
+
+
+class Met(NamedTuple):
+    """What a sampler has met since the last report."""
+
+    hottest: list[tuple[Key, int]]
+    """The keys met most, with how often they were checked, roughly."""
+    others: list[Key]
+    """All other keys, in order."""
 
 
 class Sampler:
@@ -79,14 +90,15 @@ class Sampler:
             self.meet(key)
             self.left += owed
 
-    def take(self) -> list[tuple[Key, int]]:
-        """The keys met most, with how often they were checked, roughly. Begins anew."""
-        met, gap = self._met, self._gap
+    def take(self) -> Met:
+        """What was met, without keys that are too long to bound a range. Begins anew."""
+        met, gap = [key for key in self._met if len(key) <= PINNED_KEY_BYTES], self._gap
         self._met = []
         self._gap = max(1, gap * len(met) // SAMPLES)
         self.left = self._random.randrange(2 * self._gap - 1)
         often = Counter(met).most_common(TOLD_AT_MOST)
-        return [(key, count * gap) for key, count in often if count >= MET_AT_LEAST]
+        hottest = {key: count * gap for key, count in often if count >= MET_AT_LEAST}
+        return Met([*hottest.items()], sorted(key for key in met if key not in hottest))
 
 
 class RangeTally(NamedTuple):
@@ -105,8 +117,10 @@ class Meter:
     A count that has become smaller has begun anew, and gives no rate until the next report.
     """
 
-    def __init__(self, random: Random, now: Instant) -> None:
+    def __init__(self, random: Random, now: Instant, *, is_ordered: bool = False) -> None:
         self.sampler = Sampler(random)
+        self._is_ordered = is_ordered
+        """Whether the pool is ordered, so that reports have a sample of keys."""
         self.reported_at = now
         self.every_ns = 0
         """A renewal's time, as managers say it."""
@@ -123,9 +137,11 @@ class Meter:
         tallies: list[RangeTally],
         hottest: Callable[[], list[tuple[Key, float]]] | None = None,
         named: Named | None = None,
+        sample: Callable[[], Sequence[Key]] | None = None,
     ) -> R:
         """The request, with a report where one is due. `hottest` are keys that are known to be hot,
-        where that is not left to what the sampler has met; `named` has their names.
+        where that is not left to what the sampler has met, and neither is the `sample`; `named` has
+        the names of the hottest.
         """
         if not self.is_due(now):
             return request
@@ -136,6 +152,8 @@ class Meter:
             report = _without_rest(report)
         if hottest is not None:
             report = report._replace(hottest=hottest())
+        if sample is not None:
+            report = report._replace(sample=sample())
         message = as_message(report)
         if named is not None and report.hottest:
             names = named([key for key, _ in report.hottest[:HOT_NAMES]])
@@ -157,8 +175,16 @@ class Meter:
         ]
         self.reported_at = now
         self._before = {(each.start, each.number): each.load for each in tallies}
-        hottest = [(key, count * per_second) for key, count in self.sampler.take()]
-        return Measurement(span, ranges, hottest)
+        met = self.sampler.take()
+        hottest = [(key, count * per_second) for key, count in met.hottest]
+        sample = evenly(met.others, POSITIONS) if self._is_ordered else ()
+        return Measurement(span, ranges, hottest, sample)
+
+
+def evenly(keys: Sequence[Key], at_most: int) -> Sequence[Key]:
+    """So many of the keys, which are in order, one after each equal number of them."""
+    count = min(len(keys), at_most)
+    return [keys[(2 * i + 1) * len(keys) // (2 * count)] for i in range(count)]
 
 
 def _without_rest(report: Measurement) -> Measurement:
@@ -173,7 +199,8 @@ def as_message(report: Measurement) -> LoadReport:
         for start, end, rate in most_loaded(list(report.ranges))
     )
     hottest = tuple(KeyLoad(key=key, rate=min(rate, HIGHEST_RATE)) for key, rate in report.hottest)
-    return LoadReport(span_ns=report.span_ns, ranges=ranges, hottest=hottest)
+    sample = tuple(report.sample)
+    return LoadReport(span_ns=report.span_ns, ranges=ranges, hottest=hottest, sample=sample)
 
 
 def most_loaded(ranges: list[RangeRate]) -> list[RangeRate]:

@@ -5,7 +5,7 @@ from math import inf, nan
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
-from tenure.base.keys import hashed_key
+from tenure.base.keys import KEY_BYTES, hashed_key
 from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.balance.load import key_of
 from tenure.protocol.balance.policy import Plan, Situation
@@ -24,6 +24,8 @@ BLENDING = BLENDING_NS / 1e9
 
 class Watched(ByName):
     """Remembers what it was asked, and its memory goes round."""
+
+    follows_load = True
 
     def __init__(self, *wanted: tuple[KeyRange, str]) -> None:
         super().__init__(*wanted)
@@ -162,14 +164,51 @@ def test_what_cannot_be_the_rate_of_a_key_is_not_taken(rate: float) -> None:
     assert (sum(loads.rates) > 0, loads.hottest) == (True, [])
 
 
-def test_ordered_pools_have_no_rounds() -> None:
+def ordered_watch() -> LoadWatch:
+    return LoadWatch(LeaseTable(PoolCreated(pool="p", kind="ordered")), DEFAULT.renew_ns)
+
+
+def test_a_sample_is_believed_of_an_owner_s_own_ranges() -> None:
+    """Keys outside, keys that cannot bound a range, and keys out of order harm nobody."""
+    watch = ordered_watch()
+    given = (Held(start=b"b", end=b"m", number=9),)
+    told = (RangeLoad(start=b"b", end=b"m", rate=6.0),)
+    sample = (b"k", b"a", b"c", b"m", b"z", b"c" * KEY_BYTES)
+    watch.take(at(1), LoadReport(span_ns=seconds(300), ranges=told, sample=sample), given)
+    found = watch.picture.loads(at(1)).sample
+    assert [(each.key, round(each.rate)) for each in found] == [(b"c", 3), (b"k", 3)]
+
+
+def test_a_sample_is_of_no_use_to_a_hashed_pool() -> None:
+    watch = LoadWatch(LeaseTable(PoolCreated(pool="p", kind="hashed")), DEFAULT.renew_ns)
+    told = (RangeLoad(start=b"", end=None, rate=6.0),)
+    given = (Held(start=b"", end=None, number=9),)
+    load = LoadReport(span_ns=seconds(3), ranges=told, sample=(b"a" * 8,))
+    watch.take(at(1), load, given)
+    assert watch.picture.loads(at(1)).sample == []
+
+
+def test_a_hot_key_of_an_ordered_pool_has_its_name() -> None:
+    watch = ordered_watch()
+    given, told = (
+        (Held(start=b"", end=None, number=9),),
+        (RangeLoad(start=b"", end=None, rate=9.0),),
+    )
+    hot = (KeyLoad(key=b"attic", rate=9.0), KeyLoad(key=b"cellar", rate=8.0))
+    names = ("attic", "roof")
+    watch.take(at(1), LoadReport(span_ns=seconds(3), ranges=told, hottest=hot, names=names), given)
+    assert [each.name for each in watch.hottest(2)] == ["attic", ""]
+
+
+def test_a_policy_that_follows_no_load_is_not_asked_because_of_it() -> None:
     policy = Watched((WHOLE, "a"))
+    policy.follows_load = False
     desk = Desk(policy)
     number = desk.owner(at(0), "a", A)
     held: tuple[Held, ...] = desk.settle(at(0.3), number, A)
     load = LoadReport(span_ns=seconds(3), ranges=(RangeLoad(start=b"", end=None, rate=100.0),))
     desk.ask(at(3), number, A, held, load=load)
-    assert desk.pool.planner.load_watch.at == FAR_FUTURE
+    assert desk.pool.planner.load_watch.at < desk.pool.planner.wake_at == FAR_FUTURE
     assert desk.pool.planner.load_watch.carried(at(3))[number] > 0
 
 

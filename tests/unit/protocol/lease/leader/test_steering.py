@@ -364,7 +364,7 @@ def test_what_is_so_already_is_not_written_again() -> None:
         ),
         (
             ChoosePolicy(pool="p", policy="ring"),
-            "no policy 'ring' for ordered pools; there are: deal",
+            "no policy 'ring' for ordered pools; there are: weighted, deal",
         ),
     ],
 )

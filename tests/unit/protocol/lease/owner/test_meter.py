@@ -6,12 +6,22 @@ from random import Random
 import pytest
 
 from tenure.base.instants import Instant, seconds
-from tenure.base.keys import Key
+from tenure.base.keys import KEY_BYTES, Key
 from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.picture import RangeRate
-from tenure.protocol.lease.limits import HOT_NAMES
+from tenure.protocol.lease.limits import HOT_NAMES, PINNED_KEY_BYTES
 from tenure.protocol.lease.messages import ShortRequest
-from tenure.protocol.lease.owner.meter import SAMPLES, TOLD_AT_MOST, Meter, RangeTally, Sampler
+from tenure.protocol.lease.owner.meter import (
+    MET_AT_LEAST,
+    POSITIONS,
+    SAMPLES,
+    TOLD_AT_MOST,
+    Meter,
+    RangeTally,
+    Sampler,
+    as_message,
+    evenly,
+)
 
 LOW, HIGH = KeyRange(b"", b"m"), KeyRange(b"m", None)
 
@@ -64,7 +74,7 @@ def test_hot_keys_are_found_with_their_rates(checks: int) -> None:
     check(sampler, keys)
     sampler.take()
     check(sampler, keys)
-    [(key, count)] = sampler.take()
+    [(key, count)] = sampler.take().hottest
     assert key == b"hot"
     assert count == pytest.approx(0.3 * checks, rel=0.3)
 
@@ -75,7 +85,7 @@ def test_clients_that_ask_in_turns_do_not_look_like_one_hot_key() -> None:
     check(sampler, turns)
     sampler.take()
     check(sampler, turns)
-    found = dict(sampler.take())
+    found = dict(sampler.take().hottest)
     assert found.keys() == {b"a", b"b", b"c", b"d"}
     assert max(found.values()) < 1.6 * min(found.values())
 
@@ -84,7 +94,7 @@ def test_few_samples_are_kept_however_much_is_asked() -> None:
     sampler = Sampler(Random(1))
     check(sampler, (b"%d" % (i % 100) for i in range(100_000)))
     assert len(sampler._met) <= 2 * SAMPLES + 1
-    assert len(sampler.take()) <= TOLD_AT_MOST
+    assert len(sampler.take().hottest) <= TOLD_AT_MOST
     check(sampler, (b"%d" % (i % 100) for i in range(100_000)))
     assert SAMPLES / 2 < len(sampler._met) < 2 * SAMPLES
 
@@ -92,7 +102,48 @@ def test_few_samples_are_kept_however_much_is_asked() -> None:
 def test_what_is_met_by_chance_is_not_told() -> None:
     sampler = Sampler(Random(1))
     check(sampler, (b"%d" % i for i in range(10_000)))
-    assert sampler.take() == []
+    assert sampler.take().hottest == []
+
+
+def test_an_owner_of_an_ordered_pool_tells_some_of_the_keys_that_it_met() -> None:
+    meter = Meter(Random(1), at(0), is_ordered=True)
+    meter.report(at(1), [low(2, 0)])
+    keys = [b"%04d" % i for i in range(SAMPLES)]
+    Random(2).shuffle(keys)
+    for key in [*keys, *[b"hot"] * SAMPLES]:
+        meter.sampler.meet(key)
+    sample = meter.report(at(2), [low(2, 100)]).sample
+    assert len(sample) == POSITIONS
+    assert list(sample) == sorted(sample)
+    assert b"hot" not in sample, "it is told as a hot key"
+    assert min(sample) < b"0008"
+    assert max(sample) > b"0248"
+    assert as_message(meter.report(at(3), [low(2, 200)])).sample == (), "it was told already"
+
+
+def test_an_owner_of_a_hashed_pool_tells_no_sample() -> None:
+    meter = Meter(Random(1), at(0))
+    meter.report(at(1), [low(2, 0)])
+    meter.sampler.meet(b"key")
+    assert meter.report(at(2), [low(2, 100)]).sample == ()
+
+
+def test_a_key_that_can_bound_no_range_is_not_told() -> None:
+    """A manager refuses a message with such a key, and the owner would lose what it has."""
+    sampler = Sampler(Random(1))
+    for _ in range(MET_AT_LEAST):
+        sampler.meet(b"k" * KEY_BYTES)
+        sampler.meet(b"k" * PINNED_KEY_BYTES)
+    met = sampler.take()
+    assert [key for key, _ in met.hottest] == [b"k" * PINNED_KEY_BYTES]
+    assert met.others == []
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(0, []), (1, [0]), (4, [0, 1, 2, 3]), (9, [1, 3, 5, 7])]
+)
+def test_a_sample_is_spread_evenly_over_what_was_met(count: int, told: list[int]) -> None:
+    assert evenly([b"%d" % i for i in range(count)], 4) == [b"%d" % i for i in told]
 
 
 def test_the_hottest_keys_of_a_report_are_named() -> None:
