@@ -34,6 +34,14 @@ CLUSTER = 50
 INTERVAL = 3
 
 
+class Names(Protocol):
+    """Keys in order, as `bisect` takes them."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, i: int, /) -> Key: ...
+
+
 class Workload(Protocol):
     """What is asked for at a moment."""
 
@@ -82,14 +90,6 @@ class Zipf:
 
     def key(self, below: float) -> Key:
         return self.keys[min(bisect_right(self._below, below) - 1, KEYS - 1)]
-
-
-class Names(Protocol):
-    """Keys in order, as `bisect` takes them."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, i: int, /) -> Key: ...
 
 
 class Moments:
