@@ -53,11 +53,13 @@ SHORT_RESPONSE = messages.ShortResponse(
 GOLDEN_3 = {
     SHORT_REQUEST: (
         "039cac53686f727452657175657374a5726f6f6d73010203040506c4103031323334353637383961"
-        "62636465669407909090c4067365616c6564c0"
+        "6263646566950790909090c4067365616c6564c0"
     ),
     SHORT_RESPONSE: "039aad53686f7274526573706f6e73650102030405060708c4067365616c6564",
 }
-WITHOUT_NAMES = GOLDEN_3[SHORT_REQUEST].replace("9407909090", "93079090")
+WITHOUT_SAMPLE = GOLDEN_3[SHORT_REQUEST].replace("950790909090", "9407909090")
+"""The bytes that owners wrote before they told a sample of their keys."""
+WITHOUT_NAMES = WITHOUT_SAMPLE.replace("9407909090", "93079090")
 """The bytes that owners wrote before they named the hottest keys."""
 WITHOUT_REPORT = "039b" + WITHOUT_NAMES[4:-2]
 """The bytes that they wrote before they reported on their caches and entities."""
@@ -134,7 +136,7 @@ def test_the_bytes_of_short_messages_stay_the_same(message: messages.AnyMessage)
     assert codec.encode(message, 3).hex() == GOLDEN_3[message]
 
 
-@pytest.mark.parametrize("written", [WITHOUT_NAMES, WITHOUT_REPORT])
+@pytest.mark.parametrize("written", [WITHOUT_SAMPLE, WITHOUT_NAMES, WITHOUT_REPORT])
 def test_a_short_request_with_less_in_it_is_the_same_request(written: str) -> None:
     assert codec.decode_to_manager(bytes.fromhex(written), 3) == SHORT_REQUEST
 

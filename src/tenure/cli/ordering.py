@@ -89,7 +89,9 @@ ARGUMENTS: Mapping[str, Argument] = {
     "owner": Argument(OwnerName),
     "key": Argument(KeyText),
     "policy": Argument(
-        Annotated[str, Parameter(help="weighted, ring, or deal for an ordered pool.")]
+        Annotated[
+            str, Parameter(help="weighted, ring for a hashed pool, or deal for an ordered one.")
+        ]
     ),
     "cluster": Argument(ClusterName),
     "node": Argument(NodeName),

@@ -7,7 +7,9 @@ may run once, in any thread, at any later time.
 A policy that raises loses its round, and nothing else. The exception is a value here.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from xxhash import xxh3_64_digest
@@ -24,7 +26,12 @@ from tenure.protocol.balance.policy import (
     changes,
     in_time,
 )
-from tenure.protocol.lease.limits import RANGES_PER_PLAN, RANGES_PER_TABLE
+from tenure.protocol.lease.limits import (
+    BOUND_BYTES_PER_PLAN,
+    BOUND_BYTES_PER_TABLE,
+    RANGES_PER_PLAN,
+    RANGES_PER_TABLE,
+)
 from tenure.protocol.lease.records import Steering
 from tenure.protocol.lease.table import Right, owners_of
 
@@ -132,16 +139,22 @@ def thinned(present: RangeMap[Right], plan: Plan) -> Plan:
     """The plan, or only as many of its cuts as the table has room for. The cuts are chosen as if by
     lot, because every n-th of them might belong to one owner.
     """
-    starts = present.starts()
+    starts, wanted = present.starts(), plan.owners.starts()
     room = RANGES_PER_PLAN - len(starts)
-    if len(plan.owners) <= room:
+    bytes_left = BOUND_BYTES_PER_PLAN - sum(map(len, starts))
+    if len(wanted) <= room and sum(map(len, wanted)) <= bytes_left:
         return plan
     known = dict.fromkeys(starts)
-    new = [start for start in plan.owners.starts() if start not in known]
-    if len(new) <= room:
+    new = sorted((start for start in wanted if start not in known), key=xxh3_64_digest)
+    taken = list(accumulate(map(len, new)))
+    chosen = new[: min(max(room, 0), bisect_right(taken, bytes_left))]
+    if len(chosen) == len(new):
         return plan
-    kept = sorted([*starts, *sorted(new, key=xxh3_64_digest)[: max(room, 0)]])
+    kept = sorted([*starts, *chosen])
     owners = RangeMap.at_starts(kept, [plan.owners[start] for start in kept])
-    why_not = f"the table has no room for more than {RANGES_PER_TABLE} ranges"
-    held_back = [*plan.held_back, HeldBack(f"{len(new) - room} cuts of ranges", why_not)]
+    most = f"{RANGES_PER_TABLE} ranges"
+    if len(chosen) < room:
+        most = f"{BOUND_BYTES_PER_TABLE} bytes of bounds of ranges"
+    why_not = f"the table has no room for more than {most}"
+    held_back = [*plan.held_back, HeldBack(f"{len(new) - len(chosen)} cuts of ranges", why_not)]
     return plan._replace(owners=owners, held_back=held_back)

@@ -78,7 +78,7 @@ class Positions:
         grown = self._grown(start, end, met)
         is_front = self._move_front(start, end, grown, unit, rate, new)
         fade, told = exp(-span_ns / MEMORY_NS), Counter(met)
-        for key in told.keys() - self._known.keys():
+        for key in sorted(told.keys() - self._known.keys()):
             self._known[key] = Position(key, 0.0, 0.0)
         found = sorted({*self.within(start, end), *told})
         for key in found:

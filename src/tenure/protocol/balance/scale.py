@@ -27,6 +27,9 @@ for costs little to move, but not nothing."""
 class Scale(Protocol):
     """Places of keys, from 0 to `SPACE`."""
 
+    finest: float
+    """The part of the space of one step, on average: nothing smaller can be cut off."""
+
     def place(self, key: Key | None) -> int:
         """The place of a key; for the end None of a range, the end of the space."""
         ...
@@ -45,6 +48,7 @@ class Scale(Protocol):
 class Hashed:
     """The scale of hashed pools."""
 
+    finest = 0.0
     place = staticmethod(place)
     places = staticmethod(places)
     key_of = staticmethod(key_of)
@@ -62,6 +66,7 @@ class Sampled:
         for each in positions:
             steps[each.key] = steps.get(each.key, 0.0) + each.mass
         self._keys = sorted(steps)
+        self.finest = 1 / len(steps)
         sums = list(accumulate((steps[key] for key in self._keys), initial=0.0))
         self._below = [int(each / sums[-1] * SPACE) for each in sums[:-1]] + [SPACE]
 

@@ -21,7 +21,8 @@ def welcome(this: Round) -> None:
             giver = this.accounts.most()
             if giver is None or giver is newcomer or giver.use <= enough:
                 break
-            piece = this.detach(giver, min(wanted, max(this.grain, -this.room(giver))), grain=True)
+            least = max(this.grain, this.scale.finest * this.weight)
+            piece = this.detach(giver, min(wanted, max(least, -this.room(giver))), grain=True)
             if piece is None and newcomer.pieces and this.is_ordered:
                 break  # the giver may be cut for others: this one wants less than a position's load
             if piece is None:

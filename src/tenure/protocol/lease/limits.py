@@ -20,6 +20,10 @@ BOUND_BYTES_PER_TABLE = 4 << 20
 """The most bytes of the bounds of an ordered pool's ranges. An owner that has all of them lists
 each bound twice, and that request must stay below `wire.limits.REQUEST_BYTES`."""
 
+BOUND_BYTES_PER_PLAN = BOUND_BYTES_PER_TABLE * 15 // 16
+"""The most of them in the table and a plan laid over it: policies cut at keys that owners report,
+and these may be long."""
+
 STARTS_BYTES = 2 * BOUND_BYTES_PER_TABLE
 """The most bytes of the starts of all ranges of a table, in one column: twice as many as a pool may
 have, so that a lookup never refuses what a manager has.

@@ -227,9 +227,7 @@ class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=Tr
 
 
 class LoadReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """The counts of an owner in the last `span_ns`. They are a hint: no harm is done if they are
-    lost or late.
-    """
+    """The counts of an owner in the last `span_ns`: a hint, which may be lost or late."""
 
     span_ns: Number
     ranges: Annotated[tuple[RangeLoad, ...], msgspec.Meta(max_length=limits.RANGES_PER_REPORT)]
@@ -238,9 +236,7 @@ class LoadReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     names: Annotated[tuple[HotName, ...], msgspec.Meta(max_length=limits.HOT_NAMES)] = ()
     """What the application calls the first of these; empty where the owner does not know it."""
     sample: Annotated[tuple[RangeKey, ...], msgspec.Meta(max_length=limits.SAMPLE_PER_REPORT)] = ()
-    """Of an ordered pool: keys drawn evenly from all that were asked for, the hottest left out. In
-    order; one that was met twice is there twice. Owners of earlier versions tell none.
-    """
+    """Of an ordered pool: keys drawn evenly from all that were met but the hottest, in order."""
 
 
 class LeaseRequest(Message, frozen=True, kw_only=True):

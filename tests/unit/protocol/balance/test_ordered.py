@@ -9,7 +9,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import Loads, Position
-from tenure.protocol.balance.policy import Situation
+from tenure.protocol.balance.policy import Situation, in_time
 from tenure.protocol.balance.tuning import ORDERED
 from tenure.protocol.balance.weighted import Weighted
 from tests.unit.protocol.balance.tables import EMPTY, candidates, table
@@ -72,6 +72,17 @@ def test_split_points_out_of_order_and_twice_are_the_same(points: list[Key]) -> 
 def test_without_load_and_split_points_a_pool_is_one_range() -> None:
     plan = POLICY(Situation(candidates(1, 2, 3), EMPTY))
     assert len(plan.owners) == 1
+
+
+@pytest.mark.parametrize(("ranges", "count"), [(16, 8), (256, 20), (64, 34)])
+def test_a_new_owner_has_whole_ranges_where_nothing_finer_is_known(ranges: int, count: int) -> None:
+    """Its part of a range, a sixteenth of an even share, cannot be cut off."""
+    policy = Weighted(ORDERED, [b"%03d" % i for i in range(1, ranges)])
+    present = table(policy(Situation(candidates(*range(1, count + 1)), EMPTY)).owners)
+    coming = Situation(candidates(*range(1, count + 2)), present)
+    owners = in_time(policy, coming).owners
+    assert count + 1 in owners.values()
+    assert set(owners.values()) == set(range(1, count + 2)), "nobody lost its last range for it"
 
 
 def test_a_hot_key_is_isolated() -> None:

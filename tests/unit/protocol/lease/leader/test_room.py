@@ -9,13 +9,14 @@ import pytest
 from tenure.base.keys import KEY_BYTES
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import WHOLE, KeyRange
+from tenure.protocol.balance.planning import thinned
 from tenure.protocol.balance.policy import Plan, Situation
 from tenure.protocol.lease.answers import Impossible, Steered
 from tenure.protocol.lease.leader import room
 from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.leader.room import CUTS_PER_REQUEST
-from tenure.protocol.lease.limits import RANGES_PER_TABLE
+from tenure.protocol.lease.limits import BOUND_BYTES_PER_PLAN, RANGES_PER_TABLE
 from tenure.protocol.lease.messages import (
     Copy,
     Held,
@@ -32,6 +33,7 @@ from tenure.protocol.lease.steering_events import PinKey
 from tenure.protocol.lease.table import NOBODY
 from tenure.wire.lease import decode_to_lookup, decode_to_owner, encode
 from tenure.wire.versions import NEWEST
+from tests.unit.protocol.balance.tables import EMPTY
 from tests.unit.protocol.lease.desk import ByName, Desk, at
 from tests.unit.protocol.lease.driven_manager import Driven
 
@@ -58,6 +60,19 @@ def test_a_plan_is_thinned_to_what_a_table_holds() -> None:
     plan = desk.pool.planner.plan
     assert RANGES_PER_TABLE // 4 < len(plan) <= RANGES_PER_TABLE
     assert min(list(plan.values()).count(i) for i in (1, 2)) > 30_000
+
+
+def test_a_plan_is_thinned_to_the_bytes_that_a_table_holds() -> None:
+    """Policies of ordered pools cut at keys that owners report, and these may be long."""
+    starts = [b"", *(b"%06d" % i + b"x" * 1000 for i in range(5_000))]
+    plan = Plan(RangeMap.at_starts(starts, list(range(1, 5_002))), RangeMap(None))
+    given = thinned(EMPTY, plan)
+    size = sum(map(len, given.owners.starts()))
+    assert 0 <= BOUND_BYTES_PER_PLAN - size < len(starts[1])
+    [held_back] = given.held_back
+    assert held_back.why.endswith("4194304 bytes of bounds of ranges")
+    few = Plan(RangeMap.at_starts(starts[:100], list(range(1, 101))), RangeMap(None))
+    assert thinned(EMPTY, few) is few
 
 
 def test_an_owner_that_lists_too_fine_pieces_is_refused_and_keeps_nothing() -> None:
