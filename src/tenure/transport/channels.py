@@ -2,7 +2,8 @@
 
 - A message arrives whole, after those sent before it, or not at all: then the channel is lost, and
   both sides are told so by their next `send` or `receive`.
-- `send` waits while the other side does not read: the amount under way is bounded.
+- `send` waits while the other side does not read: the amount under way is bounded, beside what one
+  `send` was given.
 - Whatever ends a channel, `receive` and `send` raise `ChannelLost`, with why.
 - When `close` has returned, nothing of the channel is kept, even if the other side reads nothing.
 - `serve` is called for each channel that is opened; when it returns or raises, that channel is
@@ -25,8 +26,8 @@ class Channel(Protocol):
     peer: str
     """The other end: the peer's host at the listening end, the URL at the connecting end."""
 
-    async def send(self, data: bytes) -> None:
-        """Send a message."""
+    async def send(self, *messages: bytes) -> None:
+        """Send some messages."""
         ...
 
     async def receive(self) -> bytes:

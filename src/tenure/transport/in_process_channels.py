@@ -121,13 +121,14 @@ class ChannelEnd:
         self._moved = asyncio.Event()
         self._why = ""
 
-    async def send(self, data: bytes) -> None:
+    async def send(self, *messages: bytes) -> None:
         while not self._why and len(self.other._arrived) >= MESSAGES_UNDER_WAY:  # noqa: SLF001
             await self._wait()
-        self._network.on_message(data)
-        if self._why:
-            raise ChannelLost(self._why)
-        self._network.carry(self.other, data)
+        for each in messages:
+            self._network.on_message(each)
+            if self._why:
+                raise ChannelLost(self._why)
+            self._network.carry(self.other, each)
 
     def arrive(self, data: bytes) -> None:
         """A message has arrived."""

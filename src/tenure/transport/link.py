@@ -1,15 +1,15 @@
 """One connection between two members: a channel, on which both sides ask and answer.
 
 A message that may be sent only while a lease is held carries a gate, which is asked at the last
-moment: when the message is handed to the channel, and not when it was put in line. What waits is
-bounded (see `link_bounds`).
+moment: when the message is handed to the channel, and not when it was put in line. All that was put
+there in one turn of the loop is handed over together. What waits is bounded (see `link_bounds`).
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tenure.errors import LeaseLost, ProtocolError, TenureError, ValueTypeError
 from tenure.protocol.entity.key_line import EntityCall
@@ -25,6 +25,8 @@ Serve: TypeAlias = Callable[[EntityCall], Awaitable[GatedAnswer]]
 
 MESSAGE_BYTES = 1024
 """What a message takes while it waits, beside what it carries."""
+JOINED_BYTES = 64 << 10
+"""With so many bytes, no further message is handed over together with others."""
 
 _log = logging.getLogger("tenure.transport")
 
@@ -61,8 +63,12 @@ class Link:
         self._to_send: deque[tuple[EntityMessage, Gate, int]] = deque()
         self._has_some = asyncio.Event()
         self._may_read = asyncio.Event()
-        self._ended: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[str] = self._loop.create_future()
         self._tasks: dict[asyncio.Task[None], None] = {}
+        self._sends_since: float | None = None
+        """Since when the channel has not taken what it was given; None if it has."""
+        self._watches: asyncio.TimerHandle | None = None
         self._seq = 0
 
     # --- living ---
@@ -78,6 +84,8 @@ class Link:
             why = next(each.result() for each in ends if each in done)
         finally:
             self.is_lost = True
+            if self._watches is not None:
+                self._watches.cancel()
             for each in [hearing, sending, *self._tasks]:
                 each.cancel()
             for waiting in self._asked.values():
@@ -112,7 +120,7 @@ class Link:
         """Send a call, and return its answer. Raises ChannelLost if nobody knows whether the call
         was carried out, and Unconnected if it was not sent.
         """
-        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[bytes] = self._loop.create_future()
         if self.is_lost:
             answer.set_exception(ChannelLost("the connection is lost"))
             return answer
@@ -138,23 +146,46 @@ class Link:
         self._has_some.set()
 
     async def _send_all(self) -> str:
-        while True:
-            await self._has_some.wait()
-            self._has_some.clear()
-            while self._to_send:
-                message, gate, size = self._to_send.popleft()
-                data = self._encoded(message, gate)
-                if data is not None:
-                    try:
-                        async with asyncio.timeout(self._backlog.limits.stuck_seconds):
-                            await self._channel.send(data)
-                    except ChannelLost as error:
-                        return str(error)
-                    except TimeoutError:
-                        seconds = self._backlog.limits.stuck_seconds
-                        self.end(f"it read nothing for {seconds:g} s")
-                        return self._ended.result()
-                self._backlog.add(self, size=-size)
+        try:
+            while True:
+                await self._has_some.wait()
+                self._has_some.clear()
+                while self._to_send:
+                    data, size = self._next()
+                    if data:
+                        self._sends_since = self._loop.time()
+                        self._watches = self._watches or self._watch(self._sends_since)
+                        await self._channel.send(*data)
+                        self._sends_since = None
+                    self._backlog.add(self, size=-size)
+        except ChannelLost as error:
+            return str(error)
+
+    def _next(self) -> tuple[list[bytes], int]:
+        """What is sent next, all of which may be sent now, and how much of the backlog it was."""
+        found, encoded_bytes, size = [], 0, 0
+        while self._to_send and encoded_bytes < JOINED_BYTES:
+            message, gate, its_size = self._to_send.popleft()
+            size += its_size
+            data = self._encoded(message, gate)
+            if data is not None:
+                found.append(data)
+                encoded_bytes += len(data)
+        return found, size
+
+    def _watch(self, since: float) -> asyncio.TimerHandle:
+        """Look whether the peer reads what was sent then. One timer does for all messages."""
+        return self._loop.call_at(since + self._backlog.limits.stuck_seconds, self._look)
+
+    def _look(self) -> None:
+        self._watches = None
+        seconds, since = self._backlog.limits.stuck_seconds, self._sends_since
+        if since is None:
+            return
+        if self._loop.time() >= since + seconds:
+            self.end(f"it read nothing for {seconds:g} s")
+        else:
+            self._watches = self._watch(since)
 
     def _encoded(self, message: EntityMessage, gate: Gate) -> bytes | None:
         """The bytes to send; None if the message may not be sent."""
@@ -195,9 +226,8 @@ class Link:
         if isinstance(message, EntityAsk):
             size = size_of(message)
             self._backlog.add(self, asks=1, size=size)
-            task = asyncio.ensure_future(self._answer(message))
+            task = self._loop.create_task(self._answer(message, size))
             self._tasks[task] = None
-            task.add_done_callback(lambda _: self._answered(task, size))
             return
         waiting = self._asked.get(message.seq)
         if waiting is None or waiting.done():
@@ -207,18 +237,17 @@ class Link:
         else:
             waiting.set_result(message.data)
 
-    async def _answer(self, ask: EntityAsk) -> None:
+    async def _answer(self, ask: EntityAsk, size: int) -> None:
         try:
             data, gate = await self._serve(ask.call)
         except Exception as error:  # noqa: BLE001  # the caller is told
             self._put(failure_of(ask.seq, error), always)
         else:
             self._put(EntityReply(ask.seq, data), gate)
-
-    def _answered(self, task: "asyncio.Task[None]", size: int) -> None:
-        self._tasks.pop(task, None)
-        if not self.is_lost:
-            self._backlog.add(self, asks=-1, size=-size)
+        finally:
+            if not self.is_lost:
+                self._backlog.add(self, asks=-1, size=-size)
+            self._tasks.pop(cast("asyncio.Task[None]", asyncio.current_task()), None)
 
 
 def size_of(message: EntityMessage) -> int:

@@ -29,7 +29,7 @@ class LinkLimits(msgspec.Struct, frozen=True, kw_only=True):
     read_bytes_of_an_address: int = 64 * MIB
     most_bytes_of_an_address: int = 256 * MIB
     stuck_seconds: float = 30.0
-    """How long a peer may take to read one message: it has died, or means harm."""
+    """How long a peer may take to read what it was sent at once: it has died, or means harm."""
 
 
 LINK_LIMITS = LinkLimits()

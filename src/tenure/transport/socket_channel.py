@@ -90,10 +90,10 @@ class SocketChannel(FrameSocket):
 
     # --- sending ---
 
-    async def send(self, data: bytes) -> None:
-        """Send a message, and wait while the other side reads too little."""
+    async def send(self, *messages: bytes) -> None:
+        """Send some messages, and wait while the other side reads too little."""
         self._check()
-        self.transport.write(self._framed(data))
+        self.transport.write(b"".join(map(self._framed, messages)))
         await self._may_write.wait()
         self._check()
 

@@ -7,14 +7,18 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tenure.base.keys import KEY_BYTES
-from tenure.errors import ValueTypeError
+from tenure.errors import LeaseLost, ValueTypeError
 from tenure.protocol.entity.key_line import MOST_BYTES, EntityCall
 from tenure.protocol.entity.messages import EntityAsk, EntityReply
 from tenure.testing.clock import come_to_rest
 from tenure.transport.channels import Channel, ChannelLost
-from tenure.transport.in_process_channels import MESSAGES_UNDER_WAY, MemoryChannelNetwork
+from tenure.transport.in_process_channels import (
+    MESSAGES_UNDER_WAY,
+    ChannelEnd,
+    MemoryChannelNetwork,
+)
 from tenure.transport.link import GatedAnswer, Serve, Unconnected, always
-from tenure.transport.link_bounds import LinkLimits
+from tenure.transport.link_bounds import LINK_LIMITS, LinkLimits
 from tenure.transport.links import HELLO, Links
 from tenure.wire.entity import decode, encode
 
@@ -191,6 +195,51 @@ async def _ask_for_ever(channel: Channel, seconds: float = 0.2) -> None:
         while True:
             await channel.send(encode(EntityAsk(number, EntityCall("key", b"", "ask", b""))))
             number += 1
+
+
+async def test_what_is_asked_in_one_turn_is_handed_over_together_and_each_by_its_gate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A lease that is lost meanwhile holds back what depends on it, and nothing else."""
+    async with members() as all_of_them:
+        one, two = await all_of_them.enter(b"one"), await all_of_them.enter(b"two")
+        link = await one.link(two.url)
+        assert await link.ask(CALL) == b"two"
+        await come_to_rest()
+        together: list[int] = []
+        send = ChannelEnd.send
+
+        async def counted(end: ChannelEnd, *messages: bytes) -> None:
+            together.append(len(messages))
+            await send(end, *messages)
+
+        monkeypatch.setattr(ChannelEnd, "send", counted)
+        is_held = True
+        answers = [link.ask(CALL, always if n % 2 else lambda: is_held) for n in range(10)]
+        is_held = False
+        found = await asyncio.gather(*answers, return_exceptions=True)
+        assert found[1::2] == 5 * [b"two"]
+        assert all(isinstance(each, LeaseLost) for each in found[::2])
+        assert together[0] == 5
+
+
+async def test_a_peer_that_reads_slowly_is_not_one_that_reads_nothing() -> None:
+    """Its patience begins anew with what is sent next."""
+    async with members() as all_of_them:
+        one, two = await all_of_them.enter(b"one"), await all_of_them.enter(b"two")
+        link = await one.link(two.url)
+        assert await link.ask(CALL) == b"two"
+        assert link._watches is not None
+        before = link._watches.when()
+        link._sends_since = one_second_ago = asyncio.get_running_loop().time() - 1
+        link._look()
+        assert not link.is_lost
+        assert link._watches.when() == one_second_ago + LINK_LIMITS.stuck_seconds
+        assert link._watches.when() != before
+        link._sends_since = one_second_ago - LINK_LIMITS.stuck_seconds
+        link._look()
+        await come_to_rest()
+        assert link.is_lost
 
 
 async def test_a_link_that_led_nowhere_is_ended_and_costs_nothing_more() -> None:
