@@ -226,6 +226,9 @@ def owner_in(owners: Owners, location: Location) -> tuple[OwnerSummary, Connecti
         return None
     for owner, connection in zip(owners.owners, owners.connections, strict=True):
         if owner.incarnation == location.owner.incarnation:
+            if owner.entities is None and any(each.entities for each in owners.owners):
+                why = f"the owner {cut(owner.name)} has not said yet which entities it runs"
+                raise HttpRefusal(503, why, AGAIN)  # it has just joined
             if owner.entities is None or not owner.entities.inspects:
                 raise HttpRefusal(
                     409,

@@ -280,6 +280,18 @@ async def test_a_pool_without_entities_says_so() -> None:
         assert (await manager.get("/v1/pools/none/entities"))[0] == 404
 
 
+async def test_an_owner_that_has_just_joined_is_asked_again() -> None:
+    """It tells of its entities after it has joined: an export was cut in between."""
+    async with (
+        rooms() as it,
+        Owner(it.manager.service.url, pool="rooms", address="http://new:1") as new,
+    ):
+        theirs = await until(lambda: [key for key in KEYS if new.check(key)])
+        status, problem = await it.get(f"entity?key={theirs[0]}")
+    assert status == 503
+    assert "has not said yet which entities it runs" in problem["error"]
+
+
 async def test_a_key_that_nobody_owns_cannot_be_shown() -> None:
     async with serving() as manager:
         await manager.post("/v1/pools", {"name": "rooms", "kind": "hashed"})
