@@ -128,9 +128,10 @@ class ServiceClient:
         data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
         if data is None:
             del said["Content-Type"]
-        pause, problem = PAUSE_SECONDS, "nobody was asked"
+        pause, problem = PAUSE_SECONDS, f"{self.url} has not answered"
+        seconds = (deadline or self._deadline) + patience
         try:
-            async with asyncio.timeout((deadline or self._deadline) + patience):
+            async with asyncio.timeout(seconds):
                 while True:
                     try:
                         reply = await self._attempt(method, path, data, said)
@@ -145,7 +146,8 @@ class ServiceClient:
                     pause = min(2 * pause, LONGEST_PAUSE)
         except TimeoutError:
             raise OutcomeUnknown(
-                f"{method} {path} timed out; the request may still be carried out: {problem}"
+                f"{method} {path} timed out after {seconds:g} s; the request may still be carried "
+                f"out. The last problem: {problem}"
             ) from None
 
     async def _attempt(
