@@ -59,7 +59,7 @@ class OnCassandra(StoreContract):
     async def test_nothing_is_read_at_each_quorum(self, open_tables: OpenTables) -> None:
         async with open_tables(self.mail) as store:
             for path in ((), ("profile",), ("profile", "x"), ("terms",)):
-                with pytest.raises(Unsupported, match="choose local_quorum or quorum"):
+                with pytest.raises(Unsupported, match="use local_quorum or quorum"):
                     await store.get(self.mail, "ann", *path, consistency="each_quorum")
 
     async def test_names_have_a_limit_together(self, open_tables: OpenTables) -> None:

@@ -412,8 +412,11 @@ async def test_whoever_no_longer_waits_for_a_standing_is_told_none(
     """As a request whose client has gone: that was an error in the log of the process."""
     async with cluster.owner(address="http://a"), cluster.lookup() as lookup:
         await cluster.turn(SOON)
+        others_wait = threading.Event()
+        lookup._engine.shell.call(others_wait.wait)
         gone, asked = lookup.standings(["room-42"]), lookup.standings(["room-42"])
         assert gone.cancel()
+        others_wait.set()
         (found,) = await asyncio.wrap_future(asked)
         assert found is not None
         assert not [each for each in caplog.records if each.levelname == "ERROR"]
