@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any, Self, TypedDict, TypeVar, Unpack, overload
 
 from msgspec.structs import astuple
@@ -268,24 +267,14 @@ class Cache(Hits[V]):
         await self._client.__aenter__()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         await self._client.__aexit__(kind, error, trace)
 
     def __enter__(self) -> BlockingCache[V]:
         self._client.__enter__()
         return self.in_threads
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._client.__exit__(kind, error, trace)
 
     def __repr__(self) -> str:

@@ -7,7 +7,6 @@ what it returns; after `with`, it blocks, and what it returns need not be awaite
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 
 from tenure.client.forks import Forkable, watch_forks
@@ -92,12 +91,7 @@ class Enterable(Generic[N]):
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool | None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool | None:
         _ = self.close()
         return None
 

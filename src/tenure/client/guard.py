@@ -20,7 +20,6 @@ import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from threading import Lock
-from types import TracebackType
 from typing import Any, TypeAlias
 
 from tenure.base.instants import Instant
@@ -304,21 +303,11 @@ class Guard(GuardedBody):
     async def __aenter__(self) -> Lease:
         return self._enter(asyncio.current_task())
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.leave(error, has_lasted=self.has_lasted())
 
     def __enter__(self) -> Lease:
         return self._enter(None)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.leave(error, has_lasted=self.has_lasted())

@@ -5,7 +5,6 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from threading import Thread
-from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import ref
 
@@ -316,12 +315,7 @@ class Owner(Enterable[OwnerEngine]):
         with suppress(asyncio.CancelledError):
             asyncio.run(self._keep_alive())
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         self._leave_on.is_inside = False
         try:
             super().__exit__(kind, error, trace)

@@ -13,7 +13,6 @@ not be kept is not in memory either, so that the next turn loads what the store 
 import asyncio
 from collections.abc import Generator
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from tenure.base.instants import SECOND_NS
@@ -60,20 +59,10 @@ class StoredTurn(Turn[V]):
         _in_thread(self._entering(self._place_of_thread(), None))
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         await _in_task(self._leaving(error))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         _in_thread(self._leaving(error))
 
     @property

@@ -13,7 +13,6 @@ over a newer one, when its range has left and come back.
 
 import asyncio
 from contextlib import suppress
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from tenure.base.instants import SECOND_NS
@@ -157,20 +156,10 @@ class Turn(GuardedBody, Generic[V]):
         self._begin(self._place_of_thread(), None)
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._end(error)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._end(error)
 
     async def _place_of_task(self) -> "tuple[InLine, asyncio.Task[Any]]":

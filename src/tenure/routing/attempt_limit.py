@@ -8,7 +8,6 @@ their own: one timer of the loop looks at all that take long.
 
 import asyncio
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from tenure.routing.finder import Finder, Watching
@@ -97,12 +96,7 @@ class AttemptLimit(TaskLimit):
             lookout.add(self, now)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         lookout = self._lookout
         lookout.outstanding.end(self._address)
         lookout.remove(self)

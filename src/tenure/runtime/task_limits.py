@@ -6,7 +6,6 @@ limit: one timer for that is enough, and it rarely rings.
 """
 
 import asyncio
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 T = TypeVar("T")
@@ -30,12 +29,7 @@ class TaskLimit:
         self._cancelling = task.cancelling()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         task, self._task = self._task, None
         if self.has_ended_it and task is not None:
             # As `asyncio.timeout` does: what others have cancelled stays cancelled.
