@@ -155,7 +155,7 @@ class Shell(Generic[E, A, M]):
         if not self.entered.done():
             self.entered.set_exception(error or TenureError(f"{self.name} was left"))
 
-    def call(self, call: Callable[[], None]) -> bool:
+    def call(self, call: Callable[[], object]) -> bool:
         """Make `call` in the shell's loop; False where that has ended."""
         return self._calls.call(call)
 

@@ -99,7 +99,7 @@ class LoopCalls:
     def __init__(self) -> None:
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._early: list[Callable[[], None]] = []
+        self._early: list[Callable[[], object]] = []
         self._is_shut = False
 
     def open(self) -> None:
@@ -110,7 +110,7 @@ class LoopCalls:
         for call in early:
             self._loop.call_soon(call)
 
-    def call(self, call: Callable[[], None]) -> bool:
+    def call(self, call: Callable[[], object]) -> bool:
         """Make `call` in the loop, soon; False where that is gone."""
         with self._lock:
             if self._is_shut:
