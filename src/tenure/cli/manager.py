@@ -1,8 +1,12 @@
 """`tenure manager`: run a manager in this process, until a signal ends it."""
 
-from dataclasses import dataclass
+import ast
+from collections.abc import Iterator
+from dataclasses import make_dataclass
+from inspect import getsource
+from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Optional, TypeAlias, get_type_hints
 
 from cyclopts import Parameter
 
@@ -17,53 +21,41 @@ from tenure.cli.long_run import (
 from tenure.cli.report import JsonReport, ManagerReport, report_for_people, watch
 from tenure.cli.waiting import entered
 from tenure.dashboard.pages import add_pages
+from tenure.manager.config import ManagerSettings
 from tenure.manager.config_file import settings_from
 from tenure.manager.service import ManagerService
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class ManagerOptions:
-    """The options of `tenure manager`."""
+def _help() -> dict[str, str]:
+    """What is said below each setting, in the source: it is kept nowhere else."""
+    (settings,) = ast.parse(getsource(ManagerSettings)).body
+    assert isinstance(settings, ast.ClassDef)
+    return {
+        ast.unparse(field.target): ast.literal_eval(text.value)
+        for field, text in pairwise(settings.body)
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr)
+    }
 
-    host: str | None = None
-    "The address to listen on; 127.0.0.1 by default."
-    port: int | None = None
-    "The port to listen on; 7400 by default, 0 takes a free one."
-    journal: str | None = None
-    "memory, sqlite:PATH or etcd:URL,URL,...; by default journal.sqlite in the state directory."
-    state_dir: Path | None = None
-    "The directory of the journal; by default $TENURE_STATE, or ~/.local/state/tenure."
-    preset: Literal["paper", "default", "test"] | None = None
-    "How long leases last: paper (60 s), test (1.2 s), or default (12 s), which is the default."
-    advertise: str | None = None
-    "The URL by which others find this manager; without a port, the port that it listens on."
-    create_pools: Annotated[bool | None, Parameter(negative="--no-create-pools")] = None
-    "Whether a pool's first owner creates the pool; by default only on a loopback address."
-    insecure: Annotated[bool | None, Parameter(negative="")] = None
-    "Listen on an address that other machines reach, and trust everybody there."
-    known_as: Annotated[tuple[str, ...] | None, Parameter(negative="")] = None
-    "Another host name that clients use; needed where no tokens are asked for. Can be repeated."
-    others: Annotated[tuple[str, ...] | None, Parameter(negative="")] = None
-    "The URL of another manager of the journal: the leader asks it whether it leads. Repeatable."
-    realm: str | None = None
-    "The name of these managers, kept in the journal: clients that know it follow no others."
-    tls_cert: Path | None = None
-    "A file with the certificate to show, in PEM; replaced while it runs, it is read again."
-    tls_key: Path | None = None
-    "The file with the key of the certificate."
-    tls_client_ca: Path | None = None
-    "A file with authorities: whoever connects must have a certificate of one of them."
-    tokens: Path | None = None
-    "The file of tokens, made with `tenure token new`: whoever connects must show one."
-    viewers_see_contents: Annotated[bool | None, Parameter(negative="")] = None
-    "Show tokens of the role viewer what is kept of entities, and not only their keys."
-    audit_log: Path | None = None
-    "A file to which every change is written: who, what, from where."
-    hide_hot_keys: Annotated[bool | None, Parameter(negative="")] = None
-    "Tell tokens of the role viewer who has the hottest keys, and not which keys these are."
-    first_start: Annotated[bool, Parameter(negative="")] = False
-    "There was no earlier manager of these owners: with a new journal, grant after 2 s at most."
+
+def _fields() -> Iterator[tuple[str, object, object]]:
+    """Each setting but the pools and the limits, as a field that is None if it is not said."""
+    said = _help()
+    for name, kind in get_type_hints(ManagerSettings).items():
+        if name in ("limits", "pools"):
+            continue
+        # Only create_pools has a second word, since without a word it may be either.
+        negative = "--no-create-pools" if name == "create_pools" else ""
+        option = Parameter(help=said[name], negative=negative)
+        yield name, Annotated[Optional[kind], option], None  # noqa: UP045  # a type, not a name
+
+
+if TYPE_CHECKING:
+    ManagerOptions: TypeAlias = Any
+else:
+    namespace = {"__module__": __name__}  # otherwise its module is that of the standard library
+    made = make_dataclass("ManagerOptions", _fields(), namespace=namespace)
+    ManagerOptions = Parameter(name="*")(made)
+    """The options of `tenure manager`."""
 
 
 def manager(

@@ -3,11 +3,15 @@
 Values come from three places, of which the later ones win: the defaults, the configuration file
 (`config_file`), the command line. None means "not said", so that a default can depend on other
 values: a first owner may create its pool if only this machine's processes can be owners.
+
+The settings are listed here and nowhere else. The options of `tenure manager` are these fields, and
+what is said below each is the option's help; the configuration file takes all but `first_start`.
 """
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
@@ -17,7 +21,7 @@ from tenure.errors import ConfigurationError
 from tenure.manager.limits import ManagerLimits
 from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.rivalry import check_realm
-from tenure.protocol.lease.timing import DEFAULT, PRESETS, Timing, preset
+from tenure.protocol.lease.timing import PRESETS, Timing, preset
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 7400
@@ -30,45 +34,44 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of a manager. Raises ConfigurationError if they do not fit together."""
 
     host: str = DEFAULT_HOST
+    """The address to listen on; 127.0.0.1 by default."""
     port: int = DEFAULT_PORT
-    """0 takes a free one."""
+    """The port to listen on; 7400 by default, 0 takes a free one."""
     journal: str | None = None
-    """`memory`, `sqlite:PATH` or `etcd:URL,...`; None is a file in the state directory."""
+    """memory, sqlite:PATH or etcd:URL,URL,...; by default journal.sqlite in the state directory."""
     state_dir: Path | None = None
-    """The directory; None stands for the user's own: see `state_directory`."""
-    preset: str = DEFAULT.name
+    """The directory of the journal; by default $TENURE_STATE, or ~/.local/state/tenure."""
+    preset: Literal["paper", "default", "test"] = "default"
+    """How long leases last: paper (60 s), test (1.2 s), or default (12 s), which is the default."""
     advertise: str | None = None
-    """The address at which clients and other managers find it; None is the one it listens on."""
+    """The URL by which others find this manager; without a port, the port that it listens on."""
     create_pools: bool | None = None
-    """Whether a pool's first owner creates it; None allows it on loopback only."""
+    """Whether a pool's first owner creates the pool; by default only on a loopback address."""
     insecure: bool = False
-    """The operator's word that everybody who can reach the address may do anything."""
+    """Listen on an address that other machines reach, and trust everybody there."""
+    # A manager without tokens answers to no others: a page in a browser could be of one.
     known_as: tuple[str, ...] = ()
-    """Other host names that clients use. A manager without tokens answers to no others, because a
-    page in a browser could be of one."""
+    """Another host name that clients use; needed where no tokens are asked for. Can be repeated."""
     others: tuple[str, ...] = ()
-    """URLs of the other managers of the journal, to be shown with this one. The leader asks them
-    whether any leads another journal."""
+    "The URL of another manager of the journal: the leader asks it whether it leads. Repeatable."
     realm: str = ""
-    """The name of the fleet of managers, kept in its journal: clients that know it follow no other.
-    """
-    first_start: bool = False
-    """The operator's word that no earlier manager has promised anything to these owners."""
+    """The name of these managers, kept in the journal: clients that know it follow no others."""
     tls_cert: Path | None = None
-    """The certificate to show, with those between it and its authority; read again on change."""
+    """A file with the certificate to show, in PEM; replaced while it runs, it is read again."""
     tls_key: Path | None = None
-    """The certificate's key."""
+    """The file with the key of the certificate."""
     tls_client_ca: Path | None = None
-    """Every client must have a certificate of one of these authorities."""
+    """A file with authorities: whoever connects must have a certificate of one of them."""
     tokens: Path | None = None
-    """Every client must show one of the tokens in this file."""
-    hide_hot_keys: bool = False
-    """Whether a token of the role viewer is told only who has the hottest keys, not which they are.
-    """
+    """The file of tokens, made with `tenure token new`: whoever connects must show one."""
     viewers_see_contents: bool = False
-    """Whether a token of the role viewer shows what is kept of entities, and not only keys."""
+    """Show tokens of the role viewer what is kept of entities, and not only their keys."""
     audit_log: Path | None = None
-    """The file in which every change is written down, beside the log."""
+    """A file to which every change is written: who, what, from where."""
+    hide_hot_keys: bool = False
+    """Tell tokens of the role viewer who has the hottest keys, and not which keys these are."""
+    first_start: bool = False
+    """There was no earlier manager of these owners: with a new journal, grant after 2 s at most."""
     limits: ManagerLimits = ManagerLimits()
     """The limits on what others may take of the manager."""
     pools: tuple[CreatePool, ...] = ()

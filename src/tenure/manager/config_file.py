@@ -16,7 +16,7 @@ import difflib
 import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -26,38 +26,23 @@ from tenure.manager.limits import ManagerLimits
 from tenure.manager.pool_spec import HexKey, key_of, pool_spec
 from tenure.protocol.lease.leader.events import CreatePool
 
-SETTINGS: dict[str, type] = {
-    "host": str,
-    "port": int,
-    "journal": str,
-    "state_dir": str,
-    "preset": str,
-    "advertise": str,
-    "create_pools": bool,
-    "insecure": bool,
-    "known_as": list,
-    "others": list,
-    "realm": str,
-    "tls_cert": str,
-    "tls_key": str,
-    "tls_client_ca": str,
-    "tokens": str,
-    "viewers_see_contents": bool,
-    "audit_log": str,
-    "hide_hot_keys": bool,
-}
-FILES = ("state_dir", "tls_cert", "tls_key", "tls_client_ca", "tokens", "audit_log")
-"""Settings that name files; as the TOML file has them, from the working directory on."""
-LISTS = ("known_as", "others")
 POOL_KEYS = ("name", "kind", "split_points")
 NOT_HERE = {
     "first_start": "it applies to one start of a manager: pass it as --first-start",
 }
-NAMES: dict[type, str] = {
-    str: "text in quotes",
-    int: "a whole number",
-    bool: "true or false",
-    list: "a list of names",
+WRITTEN: dict[object, tuple[type, str]] = {
+    str: (str, "text in quotes"),
+    int: (int, "a whole number"),
+    bool: (bool, "true or false"),
+    tuple: (list, "a list of names"),
+    # As the TOML file has it, from the working directory on.
+    Path: (str, "text in quotes"),
+}
+"""How the type of a setting is written in TOML."""
+SETTINGS: dict[str, Any] = {
+    name: next((it for it in (kind, get_origin(kind), *get_args(kind)) if it in WRITTEN), str)
+    for name, kind in get_type_hints(ManagerSettings).items()
+    if name not in (*NOT_HERE, "limits", "pools")
 }
 
 
@@ -77,16 +62,7 @@ def read(file: Path) -> dict[str, Any]:
     pools, limits = table.pop("pool", []), table.pop("limits", {})
     check_keys(f"{file}", table, (*SETTINGS, "limits", "pool"))
     for key, value in table.items():
-        _check_type(f"{file}: {key}", value, SETTINGS[key])
-    for key in FILES:
-        if key in table:
-            table[key] = Path(table[key])
-    for key in LISTS:
-        names = table.get(key, [])
-        if not all(isinstance(name, str) for name in names):
-            raise ConfigurationError(f"{file}: {key} is {names!r}, and should be {NAMES[list]}")
-        if key in table:
-            table[key] = tuple(names)
+        table[key] = _setting(f"{file}: {key}", value, SETTINGS[key])
     if not isinstance(pools, list) or not all(isinstance(pool, dict) for pool in pools):
         raise ConfigurationError(f"{file}: a pool begins with a line [[pool]], in double brackets")
     table["limits"] = _limits(f"{file}: limits", limits)
@@ -120,9 +96,12 @@ def check_keys(where: str, table: Mapping[str, object], known: Iterable[str]) ->
         raise ConfigurationError(f"{where}: there is no setting {key!r}; {guess}There are: {there}")
 
 
-def _check_type(where: str, value: object, wanted: type) -> None:
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-        raise ConfigurationError(f"{where} is {value!r}, and should be {NAMES[wanted]}")
+def _setting(where: str, value: object, kind: Any) -> object:  # noqa: ANN401  # a type
+    written, name = WRITTEN[kind]
+    is_good = isinstance(value, written) and (kind is bool or not isinstance(value, bool))
+    if not is_good or (isinstance(value, list) and not all(isinstance(it, str) for it in value)):
+        raise ConfigurationError(f"{where} is {value!r}, and should be {name}")
+    return kind(value)
 
 
 def _limits(where: str, table: object) -> ManagerLimits:
