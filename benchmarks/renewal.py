@@ -245,12 +245,20 @@ def make_pool(manager: ManagerProcess, ranges: int) -> str:
     """Make a pool in which each owner has this many ranges."""
     pool = f"bench-{ranges}"
     points = [f"{i:05}" for i in range(1, OWNERS * ranges)]
-    body = json.dumps({"name": pool, "kind": "ordered", "split_points": points}).encode()
     with closing(HTTPConnection(urlsplit(manager.url).netloc)) as connection:
-        connection.request("POST", "/v1/pools", body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        assert answer.status in (200, 201), answer.read()
+        asked = {"name": pool, "kind": "ordered", "split_points": points}
+        _post(connection, "/v1/pools", asked)
+        # Any other policy makes cold neighbours of a pool one range.
+        _post(connection, f"/v1/pools/{pool}/policy", {"policy": "deal"})
     return pool
+
+
+def _post(connection: HTTPConnection, path: str, said: object) -> None:
+    body = json.dumps(said).encode()
+    connection.request("POST", path, body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    assert answer.status in (200, 201), answer.read()
+    answer.read()
 
 
 class Found(NamedTuple):
