@@ -107,9 +107,7 @@ class FrameSocket(ConnectedPeer, asyncio.Protocol):
         """Whether reading is paused, because more bytes wait than a client usually sends at once.
         """
         self._ending: asyncio.TimerHandle | None = None
-        """The time until which the client may answer a close frame, after which nothing else is
-        sent.
-        """
+        """Cuts the connection off, unless it ends before. Nothing is sent any more."""
         self._gone: asyncio.Future[None] | None = None
         self._is_asked = False
         """Whether it was asked, and has said nothing since."""
@@ -259,27 +257,31 @@ class FrameSocket(ConnectedPeer, asyncio.Protocol):
         self.why = self.why or closed_because(payload)
         if self._ending is None:
             self.transport.write(close_frame(WSCloseCode.OK, "", self._framed))
+            self._cut_off_soon()
         self.transport.close()
+
+    def eof_received(self) -> None:
+        """The peer sends nothing more, and the transport closes when what waits has been read."""
+        if self._ending is None:
+            self._cut_off_soon()
+
+    def _cut_off_soon(self) -> None:
+        """A peer that leaves may be one that reads nothing: closing would wait for it for ever."""
+        self._ending = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self.cut_off)
 
     # --- ending ---
 
     @property
     def is_ending(self) -> bool:
-        """Whether the peer was sent a close frame."""
+        """Whether nothing is sent any more."""
         return self._ending is not None
 
     def end(self, code: int, why: str) -> None:
         """Close the connection, and tell the peer the reason."""
         if self._ending is None and not self.transport.is_closing():
             self.on_ending()
-            self._ending = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._give_up)
+            self._cut_off_soon()
             self.transport.write(close_frame(code, why, self._framed))
-
-    def _give_up(self) -> None:
-        if self.transport.get_write_buffer_size():
-            self.transport.abort()
-        else:
-            self.transport.close()
 
     async def gone(self) -> None:
         """Wait until the connection is gone."""
