@@ -39,7 +39,7 @@ class DialledSocket(ClientWebSocketResponse):
         transport.set_protocol(socket)
         handler.transport = None
         self._response.close()  # without its transport, the handler closes nothing
-        if self._came_before:
-            socket.data_received(self._came_before)
         transport.resume_reading()  # if more came than aiohttp keeps
+        if self._came_before:
+            socket.data_received(self._came_before)  # which may pause it again
         return socket

@@ -15,7 +15,7 @@ import pytest
 from tenure.transport import frame_socket
 from tenure.transport.channels import ChannelLost
 from tenure.transport.credentials import Credentials
-from tenure.transport.socket_channel import SocketChannel
+from tenure.transport.socket_channel import WAITING_MESSAGES, SocketChannel
 from tenure.transport.tls import ServerTls
 from tenure.transport.websocket_channels import WebSocketChannels
 from tenure.transport.websocket_frames import CLOSE, frame
@@ -99,6 +99,24 @@ async def test_a_server_that_leaves_and_reads_nothing_is_let_go(
         await channel.close()
         with pytest.raises(ChannelLost):
             await unread
+        await channels.close()
+
+
+async def test_what_nobody_receives_is_not_read_even_if_it_came_with_the_handshake() -> None:
+    few, many = WAITING_MESSAGES, 100 * WAITING_MESSAGES
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await asked(reader) + frame(bytes(100)) * few)
+        writer.write(frame(bytes(1000)) * many)
+
+    channels = WebSocketChannels()
+    async with serving(flood) as url:
+        channel = await opened(channels, url)
+        while not channel._is_held:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert not channel.transport.is_reading()
+        for _ in range(few + many):
+            assert await channel.receive()
         await channels.close()
 
 
