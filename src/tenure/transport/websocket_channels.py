@@ -120,9 +120,12 @@ class WebSocketChannels:
         serving = self._accepted[channel] = asyncio.ensure_future(run())
         serving.add_done_callback(lambda _: self._accepted.pop(channel))
 
-    async def connect(self, url: str) -> Channel:
+    def _check_open(self, url: str) -> None:
         if self._is_closed:
             raise ChannelLost(f"{url}: these channels were closed")
+
+    async def connect(self, url: str) -> Channel:
+        self._check_open(url)
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
@@ -145,6 +148,13 @@ class WebSocketChannels:
                 )
         except (aiohttp.ClientError, OSError, ValueError, ConfigurationError) as error:
             raise ChannelLost(f"{url}: {reason(error)}") from error
+        except RuntimeError as error:  # so aiohttp says that its session was closed meanwhile
+            raise ChannelLost(f"{url}: {error}") from error
+        try:
+            self._check_open(url)
+        except ChannelLost:  # they were closed meanwhile, and nobody would close this one
+            channel.cut_off()
+            raise
         self._open.add(channel)
         channel.left = lambda _: self._open.discard(channel)
         channel.look_for_silence(seconds(PING_SECONDS))

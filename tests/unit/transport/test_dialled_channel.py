@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import pytest
 
-from tenure.transport import frame_socket
+from tenure.transport import frame_socket, websocket_channels
 from tenure.transport.channels import ChannelLost
 from tenure.transport.credentials import Credentials
 from tenure.transport.socket_channel import WAITING_MESSAGES, SocketChannel
@@ -138,3 +138,42 @@ async def test_a_server_with_tls_that_answers_nothing_is_let_go(
         async with asyncio.timeout(20):
             await channel.close()
         await channels.close()
+
+
+async def test_a_channel_that_is_made_while_all_are_closed_is_closed_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(frame_socket, "CLOSE_SECONDS", 0.3)
+
+    async def answer_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        agreed = await asked(reader)
+        is_asked.set()
+        await may_answer.wait()
+        writer.write(agreed)
+
+    is_asked, may_answer, channels = asyncio.Event(), asyncio.Event(), WebSocketChannels()
+    async with serving(read_nothing) as silent, serving(answer_late) as late:
+        await channels.connect(silent)
+        connecting = asyncio.ensure_future(channels.connect(late))
+        await is_asked.wait()
+        closing = asyncio.ensure_future(channels.close())
+        await asyncio.sleep(0)  # the silent one keeps it
+        may_answer.set()
+        with pytest.raises(ChannelLost, match="closed"):
+            await connecting
+        await closing
+        assert not channels._open
+
+
+async def test_a_channel_that_is_not_yet_asked_for_when_all_are_closed_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def prove(*_: object) -> dict[str, str]:
+        await channels.close()
+        return {}
+
+    monkeypatch.setattr(websocket_channels, "proof_for", prove)
+    channels = WebSocketChannels()
+    async with serving(read_nothing) as url:
+        with pytest.raises(ChannelLost, match="closed"):
+            await channels.connect(url)
