@@ -38,6 +38,8 @@ class FairTurns:
 
     def __init__(self, free: int = 0) -> None:
         self._lock = asyncio.Lock()
+        self._is_taken = False
+        """Whether somebody has begun in this pass of the loop."""
         self._waiting: deque[TakesTurns] = deque()
         self._is_going_round = False
         self._free = self._left = free
@@ -45,9 +47,15 @@ class FairTurns:
         """The most frames of one socket that are read in one turn."""
 
     async def wait(self) -> None:
-        """Wait until it is the caller's turn."""
-        async with self._lock:
-            await asyncio.sleep(0)
+        """Wait until it is the caller's turn: it is, if nobody waits or has begun in this pass."""
+        if self._is_taken or self._lock.locked():
+            async with self._lock:
+                await asyncio.sleep(0)
+        self._is_taken = True
+        asyncio.get_running_loop().call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        self._is_taken = False
 
     def must_wait(self, *, is_close_behind: bool) -> bool:
         """Whether a socket on which something arrived waits for its turn. `is_close_behind` says
