@@ -21,6 +21,7 @@ from tenure.client.arguments import LAST_PORT, checked_address
 from tenure.errors import ConfigurationError
 from tenure.member.asgi import PROBE, App, Receive, Scope, Send
 from tenure.member.guarded_asgi import CONNECTION, guarded
+from tenure.member.joined_writes import JoinedWrites
 from tenure.transport.bounded_port import BACKLOG, BoundedPort, Unfinished, log_refused
 from tenure.transport.connection_limits import MOST_CONNECTIONS, ConnectionLimits
 from tenure.transport.credentials import NOTHING, Credentials
@@ -184,6 +185,11 @@ class OwnListener:
         made.heard = made.head = 0
         made.is_proven, made.came_in = False, partial(port.proven, made)
         receive, serve, socket = made.data_received, made.app, made.ws_protocol_class
+        begin = made.connection_made
+
+        def connection_made(transport: asyncio.Transport) -> None:
+            begin(transport)
+            made.transport = JoinedWrites(transport)
 
         def data_received(data: bytes) -> None:
             made.heard += len(data)
@@ -203,6 +209,7 @@ class OwnListener:
 
         def upgraded(**given: Any) -> Any:  # noqa: ANN401
             port.spoke(made, is_socket=True)
+            made.transport = made.transport.plain
             upgrade = told_when_lost(socket(**given))
             upgrade.app = app_of_socket
             return upgrade
@@ -217,7 +224,7 @@ class OwnListener:
             protocol.connection_lost = connection_lost
             return protocol
 
-        made.data_received, made.app = data_received, app
+        made.connection_made, made.data_received, made.app = connection_made, data_received, app
         made.ws_protocol_class = upgraded if socket is not None else None
         return told_when_lost(made)
 

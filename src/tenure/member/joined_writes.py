@@ -1,0 +1,48 @@
+"""Writes the head of an answer together with its body.
+
+uvicorn writes them one after the other, and each write is a packet. Whoever waits for the answer
+wakes for its head, and again for its body.
+"""
+
+import asyncio
+from typing import Any
+
+HEAD = b"HTTP/1.1 "
+
+
+class JoinedWrites:
+    """A transport that keeps the head of an answer until the body follows, for one pass of the loop
+    at most. See `asyncio.Transport` for the rest.
+    """
+
+    def __init__(self, plain: asyncio.Transport) -> None:
+        self.plain = plain
+        self._loop = asyncio.get_running_loop()
+        self._held = b""
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # it is the transport's
+        found = self.__dict__[name] = getattr(
+            self.plain, name
+        )  # asked once: many are, all the time
+        return found
+
+    def write(self, data: bytes) -> None:
+        """Write, or keep what may be a head: if it is none, that does no harm."""
+        if self._held:
+            held, self._held = self._held, b""
+            self.plain.writelines((held, data))
+        elif data.startswith(HEAD):
+            self._held = data
+            self._loop.call_soon(self._let_go)
+        else:
+            self.plain.write(data)
+
+    def close(self) -> None:
+        """Write what is kept, and close."""
+        self._let_go()
+        self.plain.close()
+
+    def _let_go(self) -> None:
+        if self._held:
+            held, self._held = self._held, b""
+            self.plain.write(held)
