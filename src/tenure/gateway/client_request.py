@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
 from tenure.gateway.passed_connection import PassedConnection
-from tenure.gateway.passed_headers import for_client, without_inside
+from tenure.gateway.passed_headers import PairsOfHeaders, for_client
 from tenure.gateway.request_reader import RequestHead
 from tenure.member.asgi import Message, RawHeaders, Scope, header
 from tenure.member.forwarded_answer import SWITCHING
@@ -193,8 +193,7 @@ class ClientRequest:
             asyncio.get_running_loop().call_soon(self._send_head)
             return
         body, more = message.get("body", b""), message.get("more_body", False)
-        data = b"" if self._start is None else self._head_of(self._start, None if more else body)
-        self._start = None
+        data = b"" if self._start is None else self._begin_answer(None if more else body)
         if self._has_body:
             self.sent += len(body)
             data += self._framed(body, more=more)
@@ -208,8 +207,25 @@ class ClientRequest:
 
     def _send_head(self) -> None:
         if self._start is not None and not self._is_gone:
-            self._carrier.write(self._head_of(self._start, None))
-        self._start = None
+            self._carrier.write(self._begin_answer(None))
+
+    def _begin_answer(self, whole: bytes | None) -> bytes:
+        start, self._start = self._start, None
+        assert start is not None, "it has begun"
+        return self._head_of(start["status"], start["headers"], whole)
+
+    def answer(self, status: int, headers: PairsOfHeaders, body: bytes) -> None:
+        """Send an answer that is there whole, at once: nearly all are."""
+        if self._is_gone or self.is_over:
+            return
+        self.status = status
+        data = self._head_of(status, headers, body)
+        if self._has_body:
+            self.sent = len(body)
+            data += body
+        self._carrier.write(data)
+        self.is_over = True
+        self._carrier.finished(self)
 
     # --- once it is a WebSocket ---
 
@@ -248,12 +264,11 @@ class ClientRequest:
         chunk = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
         return chunk if more else chunk + b"0\r\n\r\n"
 
-    def _head_of(self, start: Message, whole: bytes | None) -> bytes:
+    def _head_of(self, status: int, headers: PairsOfHeaders, whole: bytes | None) -> bytes:
         """The head of the answer; `whole` is its body if there is no more than that."""
-        status = start["status"]
         lines = [HEADS.get(status) or b"HTTP/1.1 %d \r\n" % status]
         has_length = False
-        for name, value in without_inside(start["headers"]):
+        for name, value in for_client(headers):
             has_length = has_length or name == LENGTH
             lines.append(b"%b: %b\r\n" % (name, value))
         self._has_body = self.head.method != "HEAD" and status not in WITHOUT_BODY

@@ -255,6 +255,9 @@ class HttpGateway:
             return
         assert came is not None, "it owns nothing"
         try:
+            if "upgrade" not in scope and (whole := came.whole()) is not None:
+                request.answer(came.status, came.headers, whole)
+                return
             with suppress(ConnectionError):  # the client's connection is broken off, too
                 await self._give(request, came, body, target.name)
         finally:

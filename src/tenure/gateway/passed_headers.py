@@ -9,7 +9,7 @@ from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
 from tenure.errors import ConfigurationError
-from tenure.member.asgi import end_to_end
+from tenure.member.asgi import end_to_end, ended_here
 
 PairsOfHeaders = list[tuple[bytes, bytes]]
 FORWARDED_FOR, FORWARDED_PROTO = b"x-forwarded-for", b"x-forwarded-proto"
@@ -79,9 +79,9 @@ def for_owner(headers: PairsOfHeaders, client: ClientSeen) -> PairsOfHeaders:
 
 def for_client(headers: PairsOfHeaders) -> PairsOfHeaders:
     """The headers that the client gets of an answer: nothing about the inside of the pool."""
-    return without_inside(end_to_end(headers))
-
-
-def without_inside(headers: PairsOfHeaders) -> PairsOfHeaders:
-    """As `for_client`, where what concerns one connection was left out before."""
-    return [each for each in headers if not each[0].startswith(OURS) or each[0] == TOLD]
+    ended = ended_here(headers)
+    return [
+        each
+        for each in headers
+        if each[0] not in ended and (not each[0].startswith(OURS) or each[0] == TOLD)
+    ]

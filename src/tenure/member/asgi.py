@@ -92,11 +92,18 @@ class Relayed(NamedTuple):
 
 def end_to_end(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
     """The headers that go from end to end; their names are in lower case."""
-    all_of_them, named = list(headers), HOP_BY_HOP
-    for name, value in all_of_them:
+    all_of_them = list(headers)
+    ended = ended_here(all_of_them)
+    return [each for each in all_of_them if each[0] not in ended]
+
+
+def ended_here(headers: RawHeaders) -> frozenset[bytes]:
+    """The names of the headers that concern this connection alone."""
+    named = HOP_BY_HOP
+    for name, value in headers:
         if name == b"connection" and value.lower() not in (b"keep-alive", b"close", b"upgrade"):
             named = named | {each.strip() for each in value.lower().split(b",")}
-    return [(name, value) for name, value in all_of_them if name not in named]
+    return named
 
 
 def header(headers: RawHeaders, wanted: bytes) -> bytes | None:

@@ -96,8 +96,9 @@ class ForwardedAnswer:
 
     def close(self) -> None:
         """See `Forwarded`."""
-        self.lost(None)
-        self._release()
+        if not self._is_over:
+            self.lost(None)
+            self._release()
 
     # --- once it has switched to another protocol ---
 
