@@ -146,7 +146,8 @@ def test_a_successor_that_fails_leaves_the_old_one_serving(behind: str, tmp_path
 
 
 def test_a_path_that_nobody_can_wait_at_is_refused(behind: str, tmp_path: Path) -> None:
-    said = run("gateway", behind, "--take-over", str(tmp_path / "no" / "socket"))
+    where = str(tmp_path / "no" / "socket")
+    said = run("gateway", behind, "--listen=127.0.0.1:0", "--take-over", where)
     assert said.returncode != 0
     assert "--take-over" in said.stderr
 
