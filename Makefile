@@ -48,7 +48,7 @@ chat: $(STARTED)  ## run a chat room with two workers, at http://127.0.0.1:8000
 	@mkdir -p build/chat && cd build/chat && PATH="$(CURDIR)/$(BIN):$$PATH" tenure run -- \
 		uvicorn --app-dir ../../examples chat:app --workers 2 $(ARGS)
 
-busy: $(STARTED)  ## keep a pool busy to look at on the dashboard: a hot key, crashes, deploys, a store, a gateway
+busy: $(READY)  ## keep a pool busy to look at on the dashboard: a hot key, crashes, deploys, a store, a gateway
 	@mkdir -p build && PATH="$(CURDIR)/$(BIN):$$PATH" tenure run --store --data build/busy --gateway --sockets rooms \
 		--rest http://127.0.0.1:8001 -- python -m lab demo busy $(ARGS)
 

@@ -206,3 +206,12 @@ def test_a_public_name_without_a_docstring_is_found() -> None:
         def _private(self) -> None: ...
 
     assert undocumented("Bare", Bare) == ["Bare", "Bare.method"]
+
+
+def test_what_a_clone_shows_by_its_lab_waits_for_what_developers_install() -> None:
+    """The lab uses stores and gateways, which nobody needs who only runs the chat room."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    found = re.findall(r"(?m)^([a-z-]+): (.*)\n((?:\t.*\n)+)", makefile)
+    labs = {name: needs for name, needs, does in found if "-m lab" in does}
+    assert "busy" in labs
+    assert [name for name, needs in labs.items() if "$(READY)" not in needs] == []
