@@ -137,6 +137,10 @@ async def test_what_a_death_has_lost_depends_on_where_state_is_kept(browser: Bro
             each["entities"] = entities()
         kept = "Nothing that was acknowledged is lost: the entities are kept in columns."
         assert (await told(page, seen))["Lost"] == lost + kept
+        seen["owners"].append(
+            owner("cleo", labels={"tenure.class": "Room"})
+        )  # reports when it renews
+        assert (await told(page, seen))["Lost"] == lost + kept
         seen["owners"][1]["entities"] = entities(kept_in="")
         assert (await told(page, seen))["Lost"] == in_memory
 
@@ -180,3 +184,24 @@ async def test_it_is_painted_within_a_second(browser: Browser) -> None:
                     )
                 )
         assert min(painted) < FIRST_PAINT_MS
+
+
+async def test_a_lookup_that_joins_after_a_crash_was_told_of_it(browser: Browser) -> None:
+    async with serving(None, add_pages) as manager, browsing(browser) as page:
+        await page.goto(manager.service.url)
+        lags = [{"lsn": 70, "lookup_lag": 3}, {"lsn": 72, "lookup_lag": 2}]
+        words: list[str] = await page.evaluate(
+            """async (lags) => {
+                const { Crash } = await import("/dashboard/crash.js");
+                const crash = new Crash(), at = Date.now() / 1000;
+                crash.note({ pool: "rooms", kind: "owner expired", detail: "ann (1)", at });
+                return lags.map((each) => {
+                    crash.show({ name: "rooms", free_ranges: 0 }, each);
+                    return document.getElementById("crash-words").textContent;
+                });
+            }""",
+            [*lags, {"lsn": 90, "lookup_lag": 90}],
+        )
+        not_yet = "the slowest lookup has not been told yet: it is 3 records behind."
+        assert not_yet in words[0]
+        assert all("every lookup has been told." in each for each in words[1:])

@@ -205,7 +205,7 @@ async function readOnce() {
   const status = page.status = await ask("/v1/status");
   showStatus(status);
   const leads = page.pulse?.role === "leading";
-  crash.show(leads ? page.pulse.pools.find((pool) => pool.name === page.pool) : null, status.lookup_lag);
+  crash.show(leads ? page.pulse.pools.find((pool) => pool.name === page.pool) : null, status);
   if (!leads) return;
   if (page.view === "store") await store.read();
   else if (page.pool !== null) await readPool(page);

@@ -44,10 +44,15 @@ export class Crash {
     if (crash.story.length < MOST_TOLD) crash.story.push(event);
   }
 
-  // `pool` is what the manager pushed of the pool that is shown; `lag` how far lookups are behind.
-  show(pool, lag) {
+  // `pool` is what the manager pushed of the pool that is shown. A lookup that joins later is behind, too, but was
+  // told of the crash by what it begins with: so what counts is what the slowest knew at one time since.
+  show(pool, { lsn, lookup_lag }) {
     const crash = pool && this.of.get(pool.name);
-    if (crash && crash.overAt === null && pool.free_ranges === 0) crash.overAt = crash.lastGrant ?? crash.first.at;
+    if (crash && crash.overAt === null && pool.free_ranges === 0) {
+      crash.overAt = crash.lastGrant ?? crash.first.at;
+      crash.untold = lsn;
+    }
+    if (crash?.untold <= lsn - lookup_lag) crash.untold = 0;
     const age = crash ? Date.now() / 1000 - (crash.overAt ?? crash.first.at) : 0;
     const isShown = Boolean(crash) && (crash.overAt === null || age < STAYS_SECONDS);
     byId("crash").hidden = !isShown;
@@ -62,7 +67,7 @@ export class Crash {
       + (overAt === null
         ? `${some(pool.free_ranges, "range")} have had no owner for ${ago(age)}.${took}`
         : `Every key had an owner again ${Math.max(0.1, overAt - first.at).toFixed(1)} s later`
-          + (lag ? `; the slowest lookup is ${some(lag, "record")} behind.` : ", and every lookup has been told.") + took + again);
+          + (crash.untold ? `; the slowest lookup has not been told yet: it is ${some(lookup_lag, "record")} behind.` : ", and every lookup has been told.") + took + again);
     fill(byId("crash-story"), crash.story.map((event) => this.line(event, first)));
   }
 

@@ -96,8 +96,8 @@ function wordsOfLosses({ hour, owners, unsampled }) {
   const died = hour.died.reduce((so_far, count) => so_far + count, unsampled);
   const span = ago(hour.died.length * hour.every_seconds);
   if (!died) return `Nothing: no owner died in the last ${span}.`;
-  const running = owners.filter((owner) => owner.entities), kept = running.filter((owner) => owner.entities.kept_in);
-  const isKept = running.length > 0 && running.length === owners.length && kept.length === running.length;
+  const kept = owners.filter((owner) => owner.entities?.kept_in); // one that has just joined says so with its next renewal
+  const isKept = kept.length > 0 && owners.every((owner) => owner.entities ? owner.entities.kept_in : owner.labels["tenure.class"]);
   return `${some(died, "owner")} died in the last ${span}. `
     + (isKept ? `Nothing that was acknowledged is lost: the entities are kept in ${kept[0].entities.kept_in}.`
       : "What they had only in memory is lost, and every lookup is told.");
