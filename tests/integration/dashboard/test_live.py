@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Browser, Page
 
 from lab.recording.story import Recording, recorded
-from tests.integration.dashboard.browser import browsing, needs_chromium, picture
+from tests.integration.dashboard.browser import browsing, keep, needs_chromium
 from tools.site.live import player
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs_chromium]
@@ -21,7 +21,8 @@ def site(into: Path, recording: Recording, *, dark: bool = False) -> str:
     colours = "color-scheme: dark; background: #14171b; color: #e7eaee" if dark else ""
     (into / "start" / "live.html").write_text(
         '<!doctype html><html lang="en"><meta charset="utf-8"><title>Live</title>'
-        f'<body data-md-color-scheme="{scheme}" style="{colours}">{player(recording)}</body>',
+        f'<body data-md-color-scheme="{scheme}" style="{colours}">'
+        f"<main><h1>Watch it</h1>{player(recording)}</main></body>",
         "utf-8",
     )
     return (into / "start" / "live.html").as_uri()
@@ -51,7 +52,7 @@ async def test_it_shows_the_instant_that_the_slider_says(
         killed = next(each.at for each in recording.told if each.text.startswith("bob is killed"))
         await shows(page, killed + 0.1)
         assert await page.get_by_text("bob: killed, 0 %").is_visible()
-        await picture(page, f"recording{'-dark' if dark else ''}")
+        await keep(page, f"recording{'-dark' if dark else ''}")
 
 
 async def test_it_plays_to_its_end_and_again(browser: Browser, tmp_path: Path) -> None:
