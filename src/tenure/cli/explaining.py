@@ -66,7 +66,6 @@ def _about(answer: KeyExplained) -> Iterator[str]:
 
 
 def _row(move: PastMove) -> tuple[object, ...]:
-    reason = f"{move.phase}: {move.reason}" if move.phase else ""
     return (
         _ago(move.seconds_ago),
         move.how,
@@ -74,7 +73,7 @@ def _row(move: PastMove) -> tuple[object, ...]:
         move.taker or NOBODY,
         move.number,
         move.since,
-        reason,
+        move.reason,
     )
 
 
@@ -85,7 +84,7 @@ def _ago(seconds: float) -> str:
 
 
 def plan(pool: PoolName, /, *, how: AskingOptions = ASKING) -> None:
-    """Say what the policy of a pool would do now, and why it does not do more."""
+    """Show the moves that the policy would make now, and what holds back the others."""
     reply = ask(how.manager, path(pool, "plan"))
     if how.json:
         put(reply.text)
@@ -101,7 +100,7 @@ def plan(pool: PoolName, /, *, how: AskingOptions = ASKING) -> None:
             flow.ranges,
             f"{flow.share:.1%}",
             "yes" if flow.with_state else "no",
-            f"{flow.phase}: {flow.reason}" if flow.phase else "",
+            flow.reason,
         )
         for flow in answer.flows
     ]

@@ -203,6 +203,7 @@ async def test_why_and_plan_are_told_in_words_and_as_json(capsys: Capture) -> No
         assert lines[1].startswith("lease number 2, unbroken since 1; it moved there ")
         assert lines[-2] == "ago\twhat\tfrom\tto\tnumber\tsince\twhy"
         assert lines[-1].split("\t")[1:6] == ["granted", "-", "ann", "2", "1"]
+        assert lines[-1].split("\t")[6].startswith("nobody had it; ")  # no word of the code
         await to(manager, "freeze", "rooms")
         capsys.readouterr()
         await to(manager, "plan", "rooms")

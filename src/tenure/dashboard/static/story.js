@@ -27,10 +27,9 @@ function* lines(key, found) {
   }
   const moves = element("ol");
   for (const move of found.moves) {
-    const because = [move.phase, move.reason].filter(Boolean).join(", ");
     const path = `from ${move.giver ?? "nobody"} to ${move.taker ?? "nobody"}`;
     const text = `${ago(move.seconds_ago)} ago: ${move.how}, ${path}`;
-    moves.append(element("li", because ? `${text} (${because})` : text));
+    moves.append(element("li", move.reason ? `${text} (${move.reason})` : text));
   }
   yield moves;
 }
