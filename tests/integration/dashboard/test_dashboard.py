@@ -454,6 +454,9 @@ async def test_events_that_are_alike_are_one_line_until_each_is_asked_for(browse
         await events.get_by_role("button", name="(14 of them)").click()
         await expect(events.get_by_text("range 3")).to_be_visible()
         await expect(events.get_by_text("owner expired: ann")).to_be_visible()
+        for number in range(5):
+            note(Noted(LeaderKind.GRANTED, POOL, f"{number + 2} ranges to bob"))
+        await expect(events.get_by_text("granted: 20 ranges to bob (5 of them)")).to_be_visible()
 
 
 async def test_it_names_the_hottest_keys(browser: Browser) -> None:

@@ -107,7 +107,8 @@ function inSum(events) {
   const [{ kind }] = events, taken = counted(events);
   if (!taken) return kind;
   const total = [...taken.values()].reduce((so_far, ranges) => so_far + ranges, 0);
-  return `${kind}: ${some(total, "range")} to ${takersOf(events)}`;
+  const [only] = taken.size === 1 ? taken.keys() : [];
+  return `${kind}: ${some(total, "range")} to ${only ?? takersOf(events)}`;
 }
 
 const time = (event) => new Date(event.at * 1000);
