@@ -10,6 +10,7 @@ from lab.worlds.services.writers import ATTEMPTS, NOT_THERE, TTL, DocumentUsers
 from tenure.errors import ServiceRefusal, TenureError
 from tenure.services.pubsub.sender import RETRY_SECONDS
 from tenure.services.pubsub.topic_state import short_name
+from tenure.services.queues.queue import UNNAMED
 from tenure.sim.kernel.checkers import Violation
 
 T = TypeVar("T")
@@ -150,13 +151,15 @@ class ServicesUsers:
     async def _drain(self, device: Device, session: object, *, takes_over: bool) -> int:
         queue = self._process.queues[device.name]
         asked_at = self._site.now
-        reader = "" if takes_over else device.reader
+        reader = UNNAMED if takes_over else device.reader
         try:
             signed = await queue.sign_on(reader, 0, MOST)
         except ServiceRefusal as error:
             if error.error != "taken_over":
                 raise
             signed = await queue.sign_on("", 0, MOST)
+        if signed.is_named_anew:
+            signed = await queue.sign_on(signed.reader, 0, MOST)
         if device.session is not session:
             return 0
         if takes_over and signed.reader == device.reader:

@@ -13,7 +13,7 @@ from tenure.services import serving
 from tenure.services.limits import REQUESTS
 from tenure.services.queues.client import QueuesClient
 from tenure.services.queues.entries import ENTRIES, SourcePlace
-from tenure.services.queues.queue import IDS, SOURCES, TAKEN_OVER, WINDOW
+from tenure.services.queues.queue import IDS, SOURCES, TAKEN_OVER, UNNAMED, WINDOW
 from tenure.services.queues.service import Queues
 from tenure.testing.clock import come_to_rest
 from tests.patience import DEADLINE_SECONDS
@@ -259,7 +259,35 @@ async def test_what_a_reader_acknowledges_of_an_earlier_life_concerns_the_presen
         await begun(stage)
         await enqueue(stage, "x")
         found = await drain(stage, reader="1.1.1.ab", acknowledge=1000)
+        found = await drain(stage, reader=found.body["reader"])
         assert (found.status, messages(found)) == (200, ["x"])
+
+
+@pytest.mark.parametrize("late", [UNNAMED, "1.1.1.ab"])
+async def test_a_question_that_comes_late_takes_nothing_over(late: str) -> None:
+    """Its reader has ended, so that nobody would read any more."""
+    async with on_service_stage("queues") as stage, QueuesClient(stage.url) as queues:
+        reader = queues.reader("q")
+        assert (await reader.next(wait=0))[0].loss is not None
+        assert (await drain(stage, reader=late, wait=20)).body["entries"] == []
+        await enqueue(stage, "x")
+        entries = await reader.next(wait=0)
+        await reader.acknowledge(entries[-1].number)
+
+
+async def test_whoever_was_named_later_and_reads_is_the_reader() -> None:
+    async with on_service_stage("queues") as stage:
+        first, second, third = [
+            (await drain(stage, reader=UNNAMED)).body["reader"] for _ in range(3)
+        ]
+        assert (await drain(stage, reader=second)).status == 200
+        assert (await drain(stage, reader=first)).body["error"] == "taken_over"
+        assert (await drain(stage, reader=third)).status == 200
+        assert (await drain(stage, reader=second)).body["error"] == "taken_over"
+        life = third.partition(".")[2]
+        for made_up in ("9" * 30, "4", "-1", "x", ""):
+            refused = await drain(stage, reader=f"{made_up}.{life}")
+            assert refused.body["error"] == "taken_over", made_up
 
 
 async def test_a_socket_that_was_taken_over_acknowledges_nothing_any_more(

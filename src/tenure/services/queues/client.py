@@ -8,7 +8,7 @@ import msgspec
 from tenure.errors import ServiceRefusal
 from tenure.services.client import BlockingService, ServiceClient, blocking, segment
 from tenure.services.queues.entries import EntryPut, QueueLoss, SourcePlace
-from tenure.services.queues.queue import BEGAN_ANEW, Enqueued, PutAnswered, QueueShown
+from tenure.services.queues.queue import BEGAN_ANEW, UNNAMED, Enqueued, PutAnswered, QueueShown
 
 WAIT_SECONDS = 20.0
 
@@ -101,7 +101,7 @@ class QueueReader:
     def __init__(self, client: QueuesClient, key: str) -> None:
         self._client = client
         self._path = _path(key)
-        self._name = ""
+        self._name = UNNAMED
 
     async def next(
         self, *, wait: float = WAIT_SECONDS, most: int = 100, deadline: float | None = None
@@ -109,13 +109,15 @@ class QueueReader:
         """The entries that are not acknowledged yet; empty if nothing has come for `wait`
         seconds.
         """
-        body = {"reader": self._name, "wait": wait, "most": most}
-        reply = await self._client.ask(
-            "POST", self._path + "/drain", body, deadline=deadline, patience=wait
-        )
-        found = _drained(reply.data)
-        self._name = found.reader
-        return found.entries
+        while True:
+            body = {"reader": self._name, "wait": wait, "most": most}
+            reply = await self._client.ask(
+                "POST", self._path + "/drain", body, deadline=deadline, patience=wait
+            )
+            found, before = _drained(reply.data), self._name
+            self._name = found.reader
+            if found.entries or found.reader == before:
+                return found.entries
 
     async def acknowledge(self, number: int, *, deadline: float | None = None) -> None:
         """Everything up to this number was received, and is not delivered again."""

@@ -54,6 +54,9 @@ TAKEN_OVER = 4409
 T = TypeVar("T")
 Reader: TypeAlias = str
 """A reader's number in a life of the queue, as text: the newest has the highest."""
+NUMBER_DIGITS = 20
+UNNAMED: Reader = "new"
+"""A reader that takes nothing over before it has a name."""
 BEGAN_ANEW = "began_anew"
 """The refusal of a reader of an earlier life of the queue."""
 
@@ -68,6 +71,9 @@ class QueueState(Expiring):
     delivered: int = 0
     """Up to which number the present reader was given entries."""
     reader: int = 0
+    """The number of the present reader."""
+    named: int = 0
+    """The highest number that a reader was given to take over with."""
     socket: bytes = b""
     """The reader's, if it has one."""
     ids: dict[str, int] = msgspec.field(default_factory=dict)
@@ -118,6 +124,8 @@ class SignedOn(msgspec.Struct):
     reader: Reader
     upto: int
     """0 where there is nothing."""
+    is_named_anew: bool = False
+    """Whether it reads only once it asks under this name."""
 
 
 class SocketSays(msgspec.Struct, forbid_unknown_fields=True):
@@ -287,16 +295,23 @@ class Queue(ExpiringEntity[QueueState]):
     # --- reading, by polls ---
 
     async def sign_on(self, reader: Reader, acknowledge: int, most: int) -> SignedOn:
-        """Be the reader, and say up to which number to read. A reader of an earlier life, and one
-        that has no name yet, takes over. Raises ServiceRefusal for a former reader.
+        """Be the reader, and say up to which number to read. One without a name takes over; one
+        that another life has named is named anew, and takes over when it asks again. Raises
+        ServiceRefusal for a former reader.
         """
         self._begin_if_new()
         state = self.state
         number, _, life = reader.partition(".")
-        if life != state.life:
-            acknowledge = 0  # the number belongs to a life that is gone
+        asked = int(number) if number.isdecimal() and len(number) < NUMBER_DIGITS else -1
+        if reader and life != state.life:
+            # A question that was on its way for long takes nothing over: nobody asks a second time.
+            state.named = max(state.named, state.reader) + 1
+            return SignedOn(f"{state.named}.{state.life}", 0, is_named_anew=True)
+        if not reader:
             self._take_over()
-        elif number != str(state.reader):
+        elif state.reader < asked <= state.named:
+            self._take_over(asked)
+        elif asked != state.reader:
             raise _taken_over()
         self._acknowledge(acknowledge)
         upto = max((each.number for each in state.entries[:most]), default=0)
@@ -350,10 +365,10 @@ class Queue(ExpiringEntity[QueueState]):
             state.entries = [each for each in state.entries if each.number > number]
             self._push()
 
-    def _take_over(self) -> None:
+    def _take_over(self, number: int | None = None) -> None:
         """Another reader reads from here on; close the socket of a former one."""
         state = self.state
-        state.reader += 1
+        state.reader = number or max(state.named, state.reader) + 1
         state.delivered = state.acknowledged
         for socket in self.sockets:
             if socket.id == state.socket:

@@ -82,7 +82,9 @@ class DrainBody(msgspec.Struct, forbid_unknown_fields=True):
     """The wishes of a reader."""
 
     reader: ShortText = ""
-    """The reader as the last answer named it; without it, this reader takes over."""
+    """The reader as the last answer named it; without it, this reader takes over at once. One that
+    another life of the queue has named gets a new name, no entries, and reads when it asks again.
+    """
     acknowledge: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)] = 0
     """Up to this number everything was received."""
     wait: Annotated[float, msgspec.Meta(ge=0)] = 0.0
@@ -243,7 +245,7 @@ class Queues(Service[Queue]):
         queue = self.entities[asked.key]
         most = body.most
         signed = await queue.sign_on(body.reader, body.acknowledge, most)
-        if not signed.upto and body.wait > 0:
+        if not signed.is_named_anew and not signed.upto and body.wait > 0:
             await self._until_some(queue, signed.reader, body.wait)
             asked.check_again()
             signed = await queue.sign_on(signed.reader, 0, most)
