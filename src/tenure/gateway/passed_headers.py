@@ -9,7 +9,7 @@ from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
 from tenure.errors import ConfigurationError
-from tenure.member.asgi import end_to_end, ended_here
+from tenure.member.asgi import ended_here
 
 PairsOfHeaders = list[tuple[bytes, bytes]]
 FORWARDED_FOR, FORWARDED_PROTO = b"x-forwarded-for", b"x-forwarded-proto"
@@ -17,6 +17,7 @@ FORWARDED_HOST = b"x-forwarded-host"
 OURS = b"tenure-"
 SAYS_WHO = (b"x-forwarded-", b"forwarded", b"x-real-ip")
 """What the headers begin with by which proxies say who the client is."""
+DOUBTED = (OURS, *SAYS_WHO)
 TOLD = b"tenure-outcome"
 """The one header of ours that clients get: whether a failed request was begun."""
 MOST_FORWARDED_BYTES = 1000
@@ -58,17 +59,19 @@ def for_owner(headers: PairsOfHeaders, client: ClientSeen) -> PairsOfHeaders:
     kept: PairsOfHeaders = []
     said: dict[bytes, bytes] = {}
     host = b""
-    for name, value in end_to_end(headers):
-        plain = name.replace(b"_", b"-") if b"_" in name else name
-        if plain.startswith(OURS):
+    ended = ended_here(headers)
+    for each in headers:
+        name, value = each
+        if name in ended:
             continue
-        if plain.startswith(SAYS_WHO):
-            if client.is_trusted and plain == name:
+        plain = name.replace(b"_", b"-") if b"_" in name else name
+        if plain.startswith(DOUBTED):
+            if client.is_trusted and plain == name and not name.startswith(OURS):
                 said[name] = said[name] + b", " + value if name in said else value
             continue
         if name == b"host":
             host = value
-        kept.append((name, value))
+        kept.append(each)
     before = said.get(FORWARDED_FOR, b"")[:MOST_FORWARDED_BYTES]
     here = client.host.encode()
     kept.append((FORWARDED_FOR, before + b", " + here if before else here))

@@ -61,6 +61,10 @@ class Target:
 
     name: str
     router: Router
+    tells_client = False
+    """Whether it is told by a header of ours who the client is: a member gives that client to its
+    application.
+    """
 
     def __init__(self, settings: TargetSettings, secret: PoolSecret) -> None:
         self.settings = settings
@@ -82,9 +86,11 @@ class Target:
         return True
 
     def passed_headers(self, scope: Scope) -> PairsOfHeaders:
-        host, _ = scope["client"]
-        seen = ClientSeen(host, scope["scheme"], self.settings.trusted.has(host))
-        passed = for_owner(scope["headers"], seen)
+        host = scope["client"][0]
+        is_trusted = self.settings.trusted.has(host)
+        passed = for_owner(scope["headers"], ClientSeen(host, scope["scheme"], is_trusted))
+        if self.tells_client:
+            passed.append((RELAYED, said_of_client(scope, is_trusted=is_trusted)))
         if "upgrade" in scope:
             passed += [(b"connection", b"upgrade"), (b"upgrade", scope["upgrade"])]
             passed += [(OFFER.encode(), each.header.encode()) for each in scope["offers"]]
@@ -149,6 +155,8 @@ class NoWatch:
 class PoolTarget(Target):
     """The owners of a pool. Follows its table, from the moment at which a manager can be asked."""
 
+    tells_client = True
+
     def __init__(self, pool: str, settings: TargetSettings) -> None:
         self.secret = PoolSecret()
         lookup = _lookup(pool, settings, self.secret)
@@ -200,21 +208,20 @@ class PoolTarget(Target):
         """See `Target`. Who may join one pool is not told of the sockets of another."""
         return pool == self.name
 
-    def passed_headers(self, scope: Scope) -> PairsOfHeaders:
-        """See `Passer`. A member gives its application the client that it reads here."""
-        passed = super().passed_headers(scope)
-        host, port = scope["client"]
-        if self.settings.trusted.has(host):
-            said = header(scope["headers"], FORWARDED_FOR) or b""
-            nearest = said.rpartition(b",")[2].strip().decode("latin-1")
-            host, port = (nearest, 0) if nearest and " " not in nearest else (host, port)
-        relayed = Relayed(NAME, host, port, scope["scheme"])
-        return [*passed, (RELAYED, str(relayed).encode())]
-
     async def close(self) -> None:
         self._task.cancel()
         await asyncio.wait({self._task})
         await super().close()
+
+
+def said_of_client(scope: Scope, *, is_trusted: bool) -> bytes:
+    """The value of that header. A load balancer that is trusted says who its client is."""
+    host, port = scope["client"]
+    if is_trusted:
+        said = header(scope["headers"], FORWARDED_FOR) or b""
+        nearest = said.rpartition(b",")[2].strip().decode("latin-1")
+        host, port = (nearest, 0) if nearest and " " not in nearest else (host, port)
+    return str(Relayed(NAME, host, port, scope["scheme"])).encode()
 
 
 def _router(finder: "OneAddress | Lookup", settings: TargetSettings) -> Router:
