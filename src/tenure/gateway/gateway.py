@@ -238,7 +238,9 @@ class HttpGateway:
             held = (each for pool, each in self._sockets.items() if target.may_give(pool))
             offers = [await each.offer(seconds) for each in held]
             scope["offers"] = [each for each in offers if each is not None]
-        body = await Body.of(scope, request.receive)
+        has_body = request.head.has_body
+        receive = request.receive
+        body = await Body.of(scope, receive) if has_body else Body(receive, b"")
         if body is None:
             return
         key = "" if found.key is None else found.key

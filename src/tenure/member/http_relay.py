@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Protocol, TypeAlias
 
 from tenure.base.keys import UserKey
+from tenure.base.origin import Origin
 from tenure.client.refusals import refusal
 from tenure.errors import TenureError
 from tenure.member.asgi import (
@@ -108,10 +109,8 @@ class Body:
         self.whole = whole
         self.is_there = True
         """Whether the whole body can be sent, again or for the first time."""
-        self.over = asyncio.Event()
-        """Set when no more of the body is to come."""
-        if whole is not None:
-            self.over.set()
+        self.over = asyncio.Event() if whole is None else None
+        """Set when no more of the body is to come, if it has not come whole."""
 
     @classmethod
     async def of(cls, scope: Scope, receive: Receive) -> "Body | None":
@@ -138,10 +137,6 @@ class Body:
                 break
         return cls(receive, b"".join(parts))
 
-    def to_send(self) -> "bytes | Body":
-        """The body to send: the whole of it, or this object, to be iterated."""
-        return self if self.whole is None else self.whole
-
     def __aiter__(self) -> AsyncIterator[bytes]:
         if not self.is_there:
             raise ConnectionAbortedError("the body was read, and cannot be sent again")
@@ -155,7 +150,8 @@ class Body:
                 raise ConnectionAbortedError("the client has gone in the middle of its request")
             yield message.get("body", b"")
             if not message.get("more_body"):
-                self.over.set()
+                if self.over is not None:
+                    self.over.set()
                 return
 
     async def receive(self) -> Message:
@@ -193,7 +189,9 @@ async def obtained(
     found = router.lookup.find(key)
     if found is not None and not passer.is_own(found):
         # Nearly all requests are answered at once, and pay for no more than this.
-        came = await attempt(found, began)
+        if passer.check(key) is not None:
+            return None
+        came = await sent(passer, router, scope, wanted, found, body)
         if not isinstance(came, Attempted):
             return came
         first = found, came
@@ -212,17 +210,15 @@ async def sent(
     seconds = passer.answer_seconds
     by = None if seconds is None else asyncio.get_running_loop().time() + seconds
     limit = router.limit_of(wanted, address, by)
-    passed = passer.passed_headers(scope)
-    if body.whole is None:
+    passed, to_send = passer.passed_headers(scope), body.whole
+    if to_send is None:
         passed = with_one_length(passed, scope)
+    origin = router.origin(address)
     try:
         with limit:
             answer = await passer.forwarding.ask(
-                router.origin(address),
-                scope["method"],
-                target_at(router, address, scope),
-                passed,
-                body.to_send(),
+                *(origin, scope["method"], target_at(origin, scope), passed),
+                body if to_send is None else to_send,
             )
     except NotConnected as error:
         return Unsent(str(error))
@@ -249,11 +245,10 @@ def with_one_length(headers: list[tuple[bytes, bytes]], scope: Scope) -> list[tu
     return [each for each in headers if each[0] != CONTENT_LENGTH]
 
 
-def target_at(router: Router, address: str, scope: Scope) -> str:
+def target_at(origin: Origin, scope: Scope) -> str:
     """The request's path and query at another member, as they are on the wire."""
-    query = scope["query_string"].decode("latin-1")
-    path = router.origin(address).path_to(raw_path(scope))
-    return f"{path}?{query}" if query else path
+    path, query = origin.path_to(raw_path(scope)), scope["query_string"]
+    return f"{path}?{query.decode('latin-1')}" if query else path
 
 
 async def pass_on(answer: Forwarded, body: Body, send: Send) -> None:
@@ -278,7 +273,8 @@ async def pass_on(answer: Forwarded, body: Body, send: Send) -> None:
 
 
 async def _close_when_gone(body: Body, answer: Forwarded) -> None:
-    await body.over.wait()
+    if body.over is not None:
+        await body.over.wait()
     while (await body.rest())["type"] != "http.disconnect":
         pass
     answer.close()
