@@ -30,29 +30,25 @@ class Lookout:
         self.loop = loop
         self.lookup = lookup
         self.outstanding = outstanding
-        self._under_way: dict[AttemptLimit, float] = {}
+        self.under_way: dict[AttemptLimit, float] = {}
         """The times at which to look at each attempt. Attempts that began first come first."""
         self._is_looking = False
 
     def add(self, limit: "AttemptLimit", now: float) -> None:
         """An attempt has begun."""
-        self._under_way[limit] = now + LOOKS_AFTER_SECONDS
+        self.under_way[limit] = now + LOOKS_AFTER_SECONDS
         if not self._is_looking:
             self._is_looking = True
             self.loop.call_later(LOOKS_EVERY_SECONDS, self._look)
 
-    def remove(self, limit: "AttemptLimit") -> None:
-        """An attempt is over."""
-        self._under_way.pop(limit, None)
-
     def _look(self) -> None:
         now = self.loop.time()
-        for limit, due in list(self._under_way.items()):
+        for limit, due in list(self.under_way.items()):
             if now < due:
                 break
-            del self._under_way[limit]
+            del self.under_way[limit]
             limit.watch_key()
-        self._is_looking = bool(self._under_way)
+        self._is_looking = bool(self.under_way)
         if self._is_looking:
             self.loop.call_later(LOOKS_EVERY_SECONDS, self._look)
 
@@ -99,12 +95,15 @@ class AttemptLimit(TaskLimit):
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         lookout = self._lookout
         lookout.outstanding.end(self._address)
-        lookout.remove(self)
+        lookout.under_way.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
         if self._watch is not None:
             self._watch.cancel()
-        super().__exit__(kind, error, trace)
+        if self.has_ended_it:
+            super().__exit__(kind, error, trace)
+        else:
+            self._task = None
 
     @property
     def deadline(self) -> float | None:
