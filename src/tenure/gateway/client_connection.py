@@ -48,7 +48,7 @@ class ClientDoor(Protocol):
 
     scheme: str
 
-    def spoke(self, connection: "ClientConnection") -> None:
+    def spoke(self, connection: "ClientConnection", /) -> None:
         """The head of a request has come."""
         ...
 
@@ -69,7 +69,7 @@ class ClientDoor(Protocol):
         """A request was answered, and none is under way on its connection."""
         ...
 
-    def serve(self, request: ClientRequest) -> Coroutine[Any, Any, None]:
+    def serve(self, request: ClientRequest, /) -> Coroutine[Any, Any, None]:
         """Answer a request."""
         ...
 
@@ -88,6 +88,7 @@ class ClientConnection(asyncio.Protocol):
         given: Continuation | None = None,
     ) -> None:
         self._door = door
+        self._loop = asyncio.get_running_loop()
         self._now = now
         self._transport: asyncio.Transport
         self._is_made = False
@@ -217,7 +218,8 @@ class ClientConnection(asyncio.Protocol):
         else:
             self.idle_since = self._now()
             is_leaving = self._door.is_leaving
-            self.read_on(goes_on=not is_leaving)
+            if is_leaving or not self._is_reading:
+                self.read_on(goes_on=not is_leaving)
             if is_leaving:
                 self._door.rests()
 
@@ -381,7 +383,7 @@ class ClientConnection(asyncio.Protocol):
             work = self._until_over(request, self._door.serve(request))
         else:
             work = self._begin_when_read(request)
-        self._task = asyncio.get_running_loop().create_task(work)
+        self._task = self._loop.create_task(work)
 
     async def _begin_when_read(self, request: ClientRequest) -> None:
         """Begin it when the client has read the answers before: whoever asks and reads nothing

@@ -36,13 +36,14 @@ class GatewayPort:
         limits: ConnectionLimits,
         go_on: GoOn | None = None,
     ) -> None:
-        self._serve = serve
+        self.serve = serve
         self._go_on = go_on
         self._tls = tls
         self.scheme = "http" if tls is None else "https"
         self._port: BoundedPort[ClientConnection] = BoundedPort(
             self._connection, ClientConnection.unfinished, refused, refused, limits
         )
+        self.spoke = self._port.spoke
         self._looking: asyncio.Task[None] | None = None
         self._has_changed = asyncio.Event()
         self.is_leaving = False
@@ -148,9 +149,6 @@ class GatewayPort:
     def rests(self) -> None:
         self._has_changed.set()
 
-    def spoke(self, connection: ClientConnection) -> None:
-        self._port.spoke(connection)
-
     def switched(self, connection: ClientConnection) -> None:
         """See `ClientDoor`. Its silence is no fault from now on."""
         self._port.spoke(connection, is_socket=True)
@@ -158,9 +156,6 @@ class GatewayPort:
     def gone(self, connection: ClientConnection) -> None:
         self._port.gone(connection)
         self._has_changed.set()
-
-    def serve(self, request: ClientRequest) -> Coroutine[Any, Any, None]:
-        return self._serve(request)
 
     def go_on(self, request: ClientRequest, given: Continuation) -> Coroutine[Any, Any, None]:
         assert self._go_on is not None, "only such are passed on that this port has taken"

@@ -186,10 +186,10 @@ class KeptConnections:
 
     def _kept(self, origin: Origin) -> "KeptConnection | None":
         idle = self._idle.get(origin.authority, ())
-        now = asyncio.get_running_loop().time()
         while idle:
             connection = idle.pop()
-            if not connection.is_lost and now - connection.idle_since < KEEP_ALIVE_SECONDS:
+            idle_seconds = connection.loop.time() - connection.idle_since
+            if not connection.is_lost and idle_seconds < KEEP_ALIVE_SECONDS:
                 return connection
             connection.transport.abort()
         return None
@@ -211,7 +211,7 @@ class KeptConnections:
         connection.answer = None
         idle = self._idle.setdefault(connection.authority, [])
         if is_usable and not connection.is_lost and len(idle) < MOST_KEPT:
-            connection.idle_since = asyncio.get_running_loop().time()
+            connection.idle_since = connection.loop.time()
             idle.append(connection)
         else:
             connection.transport.abort()
@@ -234,6 +234,7 @@ class KeptConnection(asyncio.Protocol):
 
     def __init__(self, authority: str) -> None:
         self.authority = authority
+        self.loop = asyncio.get_running_loop()
         self.may_write = asyncio.Event()
         self.may_write.set()
 

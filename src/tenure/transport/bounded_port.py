@@ -63,6 +63,7 @@ class TakenConnection:
     """A connection that was taken."""
 
     __slots__ = (
+        "has_spoken",
         "is_proven",
         "is_socket",
         "peer",
@@ -82,6 +83,7 @@ class TakenConnection:
         """Whether it is a WebSocket, which has a heartbeat and a bound on what may wait for its
         peer.
         """
+        self.has_spoken = False
         self.is_proven = False
         self.unread = 0
         """The bytes that the peer had not read at the last look."""
@@ -270,7 +272,9 @@ class BoundedPort(Generic[P]):
         if taken is not None:
             taken.is_socket = is_socket
             self._end_unread()
-            self._newcomers.spoke(taken)
+            if not taken.has_spoken:
+                taken.has_spoken = True
+                self._newcomers.spoke(taken)
             if self.limits.knows_peers and not taken.is_proven:
                 self._strangers.spoke(taken)
                 self._strangers.arrived(taken)  # it has some time again
