@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote_to_bytes
 
@@ -22,6 +23,8 @@ RELAYED = b"tenure-relayed"
 """The header of relayed requests, `MEMBER HOST PORT SCHEME`: the member's address, and the
 client's.
 """
+MOST_RELAYED_BYTES = 4096
+"""More than any address has."""
 PRIVATE = "tenure.private"
 """The key in the scope of a request that comes through the member's own listener."""
 MEMBER = "tenure.member"
@@ -81,13 +84,18 @@ class Relayed(NamedTuple):
     @classmethod
     def read(cls, value: bytes) -> "Relayed | None":
         """Parse the header; None if no member can have written it."""
-        parts = value.decode("latin-1").split(" ")
-        if len(parts) != len(cls._fields) or not (parts[2].isascii() and parts[2].isdecimal()):
-            return None
-        return cls(parts[0], parts[1], int(parts[2]), parts[3])
+        return _read_relayed(value) if len(value) <= MOST_RELAYED_BYTES else None
 
     def __str__(self) -> str:
-        return " ".join(map(str, self))
+        return f"{self.member} {self.host} {self.port} {self.scheme}"
+
+
+@lru_cache(maxsize=1024)  # a process that relays says the same for each request of a connection
+def _read_relayed(value: bytes) -> Relayed | None:
+    parts = value.decode("latin-1").split(" ")
+    if len(parts) != len(Relayed._fields) or not (parts[2].isascii() and parts[2].isdecimal()):
+        return None
+    return Relayed(parts[0], parts[1], int(parts[2]), parts[3])
 
 
 def end_to_end(headers: RawHeaders) -> list[tuple[bytes, bytes]]:
@@ -126,7 +134,7 @@ def raw_path(scope: Scope) -> str:
     """A request's path as it is on the wire, below the root of the application."""
     raw = scope.get("raw_path")
     path = raw.decode("utf-8", "surrogateescape") if raw else quote(scope["path"])
-    return below_root(path, scope)
+    return below_root(path, scope) if scope.get("root_path") else path
 
 
 def routed_path(scope: Scope) -> str:

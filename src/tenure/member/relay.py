@@ -32,6 +32,7 @@ from tenure.member.asgi import (
     Send,
     below_root,
     deny,
+    header,
     respond,
     routed_path,
 )
@@ -302,12 +303,12 @@ def _unmark(scope: Scope) -> Relayed | None:
 
     Only requests that come by the member's own listener may say which client asked.
     """
-    marks = [value for name, value in scope["headers"] if name == RELAYED]
-    if any(name in OURS for name, _ in scope["headers"]):
-        scope["headers"] = [each for each in scope["headers"] if each[0] not in OURS]
-    if not marks:
+    given = scope["headers"]
+    scope["headers"] = [each for each in given if each[0] not in OURS]
+    mark = header(given, RELAYED) if len(scope["headers"]) < len(given) else None
+    if mark is None:
         return None
-    relayed = Relayed.read(marks[0])
+    relayed = Relayed.read(mark)
     if relayed is not None and scope.get(PRIVATE):
         scope["client"] = None if relayed.host == "-" else (relayed.host, relayed.port)
         scope["scheme"] = relayed.scheme
