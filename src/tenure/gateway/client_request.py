@@ -230,7 +230,12 @@ class ClientRequest:
     # --- once it is a WebSocket ---
 
     def switch(self, headers: RawHeaders) -> None:
-        """Accept it, with these headers. What comes and goes is no HTTP from now on."""
+        """Accept it, with these headers. What comes and goes is no HTTP from now on. Raises
+        ConnectionError if the client has gone: its connection has no socket any more.
+        """
+        if self._is_gone:
+            msg = "the client has gone"
+            raise ConnectionResetError(msg)
         self.status = SWITCHING
         lines = [HEADS[SWITCHING], b"connection: upgrade\r\n", b"upgrade: websocket\r\n"]
         lines += [b"%b: %b\r\n" % each for each in for_client(list(headers))]

@@ -1,6 +1,7 @@
 """Handshakes of WebSockets that stop half way, that offer compression, or are answered oddly."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -56,6 +57,8 @@ async def test_a_client_that_goes_takes_the_connection_along() -> None:
 
 async def test_an_answer_for_a_client_that_has_gone_meanwhile_ends_the_connection() -> None:
     go_on = asyncio.Event()
+    errors: list[dict[str, object]] = []  # of tasks, too, for which nobody waits
+    asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
 
     class Late(Says):
         async def answer(
@@ -75,6 +78,8 @@ async def test_an_answer_for_a_client_that_has_gone_meanwhile_ends_the_connectio
                 await asyncio.sleep(0)
         go_on.set()
         await left(behind)
+    gc.collect()  # what ended with an error and nobody has heard of says so
+    assert errors == []
 
 
 async def test_a_client_that_ends_its_side_only_is_let_go() -> None:
