@@ -4,7 +4,6 @@ that order.
 
 import asyncio
 import socket as sockets
-from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -93,7 +92,8 @@ class ClientConnection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._is_made = False
         self._reader = RequestReader(self)
-        self._requests: deque[ClientRequest] = deque()
+        # Lists, here and in each request: an empty deque has 768 bytes, and there are few of each.
+        self._requests: list[ClientRequest] = []
         """Those that are not answered yet; the first is at work."""
         self._task: asyncio.Task[None] | None = None
         self._may_write = asyncio.Event()
@@ -208,7 +208,7 @@ class ClientConnection(asyncio.Protocol):
     def finished(self, request: ClientRequest) -> None:
         if not self._requests or self._requests[0] is not request:
             return
-        self._requests.popleft()
+        self._requests.pop(0)
         if not request.has_come:
             self._hang_up()
         elif not request.keeps:

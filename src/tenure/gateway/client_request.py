@@ -4,7 +4,6 @@ that go. So what relays for members relays here, too.
 
 import asyncio
 import socket as sockets
-from collections import deque
 from http import HTTPStatus
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote
@@ -119,7 +118,7 @@ class ClientRequest:
         """How many bytes of the answer's body were sent."""
         self.is_over = False
         self.keeps = head.keeps
-        self._parts: deque[bytes] = deque()
+        self._parts: list[bytes] = []
         self._unread = 0
         self._is_gone = False
         self.leaves: Leaves | None = None
