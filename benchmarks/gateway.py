@@ -25,10 +25,11 @@ REQUESTS = sized(200, 50)
 """The requests of a round."""
 GOAL = 1.35
 """What is wanted, and not reached. On a busy machine a program under uvloop that only copied the
-bytes took 39 µs a request, and the gateway 235 µs: the difference is Python that reads requests and
-answers, writes their headers anew, and sees to it that nothing is done twice.
+bytes took 39 µs a request, and the gateway took 200 µs and more. It makes 94 calls of Python for a
+request, where the owner alone makes 280: they read the request and the answer, write their headers
+anew, and see to it that nothing is done twice. The owner makes 20 more than alone.
 """
-BOUND = at_most(2.4)
+BOUND = at_most(2.2)
 
 
 @asynccontextmanager
