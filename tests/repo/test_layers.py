@@ -14,7 +14,7 @@ from tests.repo.reading import Import, Module, imports, modules, report, sample
 ROWS = (
     ("base",),
     ("protocol",),
-    ("wire", "runtime", "observe"),
+    ("wire", "runtime", "observe", "bounded_child"),
     ("transport", "journals"),
     ("manager", "client"),
     ("routing", "fencing", "cache", "columns"),
@@ -70,7 +70,9 @@ ONLY = {
         "member",
         "entities",
     },
-    "services": {"services", FACE, ERRORS},  # built with what users have too
+    "bounded_child": {"bounded_child"},  # knows nothing of tenure
+    # Built with what users have too, but for processes that read what strangers wrote.
+    "services": {"services", FACE, ERRORS, "bounded_child"},
 }
 
 # Layers that know no leases, because other protocols use them too.

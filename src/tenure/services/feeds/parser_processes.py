@@ -5,22 +5,15 @@ and another parser takes the place of that one.
 """
 
 import asyncio
-import os
-import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Iterable
 from importlib.util import find_spec
 
 import msgspec
 
+from tenure.bounded_child import HEAD_BYTES, READY, command, environment, framed
 from tenure.errors import ConfigurationError, ServiceRefusal
-from tenure.services.feeds.parser_child import (
-    CPU_SECONDS,
-    HEAD_BYTES,
-    READY,
-    ParsedBody,
-    framed,
-)
+from tenure.services.feeds.parser_child import CPU_SECONDS, ParsedBody
 from tenure.services.feeds.parsing import FeedItem
 from tenure.services.limits import OVERLOADED, TOO_LARGE, ServiceLimit
 
@@ -34,8 +27,6 @@ BEGIN_SECONDS = 30.0
 """How long a parser may take to begin, on such a machine."""
 ANSWER_BYTES = 64 << 20
 """More than the items of a body have: a thousand, of some 6,000 characters."""
-PASSED_ON = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TMPDIR")
-"""What a parser gets of our environment, in which there may be a token."""
 READING = ServiceLimit(
     "reading_seconds", CPU_SECONDS, TOO_LARGE, "of the processor's time; real feeds take less"
 )
@@ -98,12 +89,11 @@ class ParserProcesses:
             if parser.returncode is None:
                 return parser
         parser = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", "-m", "tenure.services.feeds.parser_child"),
-            str(self._cpu_seconds),
+            *command("tenure.services.feeds.parser_child", str(self._cpu_seconds)),
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
-            env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+            env=environment(),
         )
         assert parser.stdout is not None
         try:
