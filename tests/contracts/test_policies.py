@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from lab.contracts.policy import PolicyContract
-from lab.contracts.situations import digest
+from tenure.testing.contracts.policy import PolicyContract
+from tenure.testing.contracts.situations import digest
 from tenure.protocol.balance.deal import Deal
 from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
@@ -17,7 +17,7 @@ from tenure.protocol.balance.weighted import Weighted
 SPLITS = [bytes([i]) for i in range(1, 256)]
 """The contract counts churn by parts of the key space, so all split ranges are equally long."""
 PROGRAM = """
-from lab.contracts.situations import digest
+from tenure.testing.contracts.situations import digest
 from tests.contracts.test_policies import POLICIES
 for name in sorted(POLICIES):
     print(name, digest(POLICIES[name]))

@@ -14,7 +14,21 @@ of a process, must not show in its plans. It takes two processes to see that; co
 
 from random import Random
 
-from lab.contracts.situations import (
+from tenure.base.instants import FAR_FUTURE, Instant, seconds
+from tenure.base.keys import Key
+from tenure.base.rangemap import RangeMap
+from tenure.protocol.balance.load import Loads, share_of
+from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
+from tenure.protocol.balance.policy import (
+    NOBODY,
+    Pin,
+    Policy,
+    Situation,
+    changes,
+    in_time,
+    only,
+)
+from tenure.testing.contracts.situations import (
     CAPACITIES,
     EMPTY,
     HOUR,
@@ -29,20 +43,6 @@ from lab.contracts.situations import (
     situations,
     skewed,
     uses,
-)
-from tenure.base.instants import FAR_FUTURE, Instant, seconds
-from tenure.base.keys import Key
-from tenure.base.rangemap import RangeMap
-from tenure.protocol.balance.load import Loads, share_of
-from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
-from tenure.protocol.balance.policy import (
-    NOBODY,
-    Pin,
-    Policy,
-    Situation,
-    changes,
-    in_time,
-    only,
 )
 
 
