@@ -6,13 +6,15 @@ import sys
 
 import pytest
 
-from tenure.testing.contracts.policy import PolicyContract
-from tenure.testing.contracts.situations import digest
+from examples.steady_policy import Steady
 from tenure.protocol.balance.deal import Deal
+from tenure.protocol.balance.outside import Outside
 from tenure.protocol.balance.policy import Policy
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.tuning import ORDERED
 from tenure.protocol.balance.weighted import Weighted
+from tenure.testing.contracts.policy import PolicyContract
+from tenure.testing.contracts.situations import digest
 
 SPLITS = [bytes([i]) for i in range(1, 256)]
 """The contract counts churn by parts of the key space, so all split ranges are equally long."""
@@ -26,6 +28,7 @@ POLICIES: dict[str, Policy] = {
     "deal": Deal(SPLITS),
     "ordered": Weighted(ORDERED, SPLITS),
     "ring": Ring(8),
+    "steady": Steady(),
     "weighted": Weighted(),
 }
 
@@ -51,6 +54,14 @@ class TestWeighted(PolicyContract):
     @pytest.fixture
     def policy(self) -> Policy:
         return Weighted()
+
+
+class TestTheExample(PolicyContract):
+    """With what is demanded of policies from outside."""
+
+    @pytest.fixture
+    def policy(self) -> Policy:
+        return Outside(Steady())
 
 
 class TestOrderedWeighted(PolicyContract):

@@ -41,6 +41,8 @@ NOT_HOSTILE = {
     "services/client.py": "as services/documents/client.py",
     "services/pubsub/targets.py": "a message that the service encoded when it took it",
     "services/feeds/parser_processes.py": "what a child process of its own says, in bounded bytes",
+    "manager/policy_process.py": "what a child process of its own says, in bounded bytes",
+    "manager/policy_child.py": "what the manager says that began it",
     "services/feeds/rules.py": "what a rule of the operator returned",
     "protocol/replication/row/names.py": "names that the same table's type has encoded",
     "protocol/replication/row/versions.py": "cells of rows that are kept, in records.py",

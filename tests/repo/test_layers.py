@@ -14,7 +14,7 @@ from tests.repo.reading import Import, Module, imports, modules, report, sample
 ROWS = (
     ("base",),
     ("protocol",),
-    ("wire", "runtime", "observe", "bounded_child"),
+    ("wire", "runtime", "observe", "policies", "bounded_child"),
     ("transport", "journals"),
     ("manager", "client"),
     ("routing", "fencing", "cache", "columns"),

@@ -90,7 +90,11 @@ ARGUMENTS: Mapping[str, Argument] = {
     "key": Argument(KeyText),
     "policy": Argument(
         Annotated[
-            str, Parameter(help="weighted, ring for a hashed pool, or deal for an ordered one.")
+            str,
+            Parameter(
+                help="weighted, ring for a hashed pool, deal for an ordered one, or the name of a "
+                "policy of yours with which the manager was started."
+            ),
         ]
     ),
     "cluster": Argument(ClusterName),

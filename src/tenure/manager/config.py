@@ -70,6 +70,9 @@ class ManagerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """A file to which every change is written: who, what, from where."""
     hide_hot_keys: bool = False
     """Tell tokens of the role viewer who has the hottest keys, and not which keys these are."""
+    # They are code, which the manager runs as its own user.
+    policies: tuple[str, ...] = ()
+    "A policy of yours that may be chosen for a pool: module:Class or an entry point. Repeatable."
     first_start: bool = False
     """There was no earlier manager of these owners: with a new journal, grant after 2 s at most."""
     limits: ManagerLimits = ManagerLimits()

@@ -49,6 +49,7 @@ from tenure.protocol.lease.leader.manager import Manager, ManagerConfig, told_of
 from tenure.protocol.lease.leader.view import ManagerView
 from tenure.protocol.lease.messages import FromManager, SyncResponse
 from tenure.protocol.lease.records import AnyRecord, JournalAction, State
+from tenure.protocol.lease.steering_events import ReadPlan, Steer
 from tenure.protocol.log.noted import LogKind
 from tenure.protocol.topology.messages import ToNode
 from tenure.runtime.clock import Clock, Timers, boot_clock
@@ -60,6 +61,9 @@ from tenure.wire.topology import encode_topology
 ANSWER_SECONDS = 5.0
 """How long a question may take: several commits on a slow disk. One that was asked of a leader that
 is then deposed is not answered at all."""
+PLAN_ANSWER_SECONDS = 9.5
+"""How long one may take for which a policy is asked: one from outside has eight seconds. Commands
+of `tenure` wait ten."""
 RESIGN_SECONDS = 5.0
 """How long a stopping manager tries to tell its journal. A standby takes over anyway, later."""
 
@@ -80,8 +84,9 @@ class Clients(Protocol):
 class ManagerEngine:
     """A manager machine that runs, in the running event loop.
 
-    With `plans_beside`, policies run in a thread of their own. It has the interpreter's lock for 5
-    ms at a time, and the loop goes on beside it.
+    With `plans_beside`, policies run in a thread of their own, and those from outside are asked in
+    one for each pool. It has the interpreter's lock for 5 ms at a time, and the loop goes on
+    beside it.
     """
 
     def __init__(
@@ -115,7 +120,9 @@ class ManagerEngine:
         self.post = self._driver.post
         """Something happened."""
         self._loop = asyncio.get_running_loop()
-        self._planner = PlanningThread(self._post_from_thread) if plans_beside else None
+        self._plans_beside = plans_beside
+        self._planners: dict[str, PlanningThread] = {}
+        """The threads that ask policies, by line."""
         self.look: Callable[[], Awaitable[tuple[OtherSeen, ...]]] | None = None
         """Asks the other managers; None where there are none to ask."""
         self._looking: set[asyncio.Task[None]] = set()
@@ -142,8 +149,8 @@ class ManagerEngine:
         self._driver.stop()
         for task in self._looking:
             task.cancel()
-        if self._planner is not None:
-            self._planner.stop()
+        for planner in self._planners.values():
+            planner.stop()
         for answer in self._answers.values():
             if not answer.done():
                 answer.set_result(NotLeading(None))
@@ -155,9 +162,10 @@ class ManagerEngine:
         self._last_ticket = ticket = self._last_ticket + 1
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._answers[ticket] = answer
+        asks_policy = isinstance(question, Steer | ReadPlan)
         try:
             self.post(QuestionAsked(ticket, question))
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(PLAN_ANSWER_SECONDS if asks_policy else ANSWER_SECONDS):
                 return await answer
         finally:
             del self._answers[ticket]
@@ -211,10 +219,12 @@ class ManagerEngine:
             self.observer.note(Noted(ServiceKind.SLOW_PEER))
 
     def _ask_policy(self, work: Planning) -> None:
-        if self._planner is None:
+        if not self._plans_beside:
             self._loop.call_soon(self.post, PlanMade(work, work.carry_out()))
-        else:
-            self._planner.ask(work)
+            return
+        if work.line not in self._planners:
+            self._planners[work.line] = PlanningThread(self._post_from_thread)
+        self._planners[work.line].ask(work)
 
     def _post_from_thread(self, made: PlanMade) -> None:
         call_in(self._loop, self.post, made)

@@ -131,7 +131,7 @@ POOL_VERBS: Mapping[str, Verb] = {
     ),
     "policy": Verb(
         ChoosePolicy,
-        "Choose the policy that decides where ranges go: weighted, ring or deal.",
+        "Choose the policy that decides where ranges go: weighted, ring, deal or yours.",
         "rooms ring --dry-run",
         "{pool} is planned by {policy}",
         "{pool} is already planned by {policy}",

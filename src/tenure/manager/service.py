@@ -26,6 +26,7 @@ from tenure.manager.config import ManagerSettings
 from tenure.manager.engine import ManagerEngine
 from tenure.manager.listening import Listening, listen
 from tenure.manager.noted import ServiceKind
+from tenure.manager.outside_policies import OutsidePolicies, targets_of
 from tenure.manager.peer_socket import SILENT_NS
 from tenure.manager.rival_watch import RivalWatch
 from tenure.manager.server import Server
@@ -64,6 +65,7 @@ class ManagerService:
         self._add_pages = add_pages
         self._engine: ManagerEngine | None = None
         self._listener: HttpListener | None = None
+        self._policies = OutsidePolicies({})
         self._notes = StrangerNotes(self.observer, boot_clock)
         self._audit = Audit(settings.audit_log, boot_clock)
         self._creating: asyncio.Task[None] | None = None
@@ -87,6 +89,7 @@ class ManagerService:
     async def start(self) -> None:
         """Listen and begin. Raises ConfigurationError or JournalError, leaving nothing behind."""
         tls, gate = self._tls(), self._gate()
+        self._policies = OutsidePolicies(targets_of(self.settings.policies))
         listening = listen(self.settings)
         try:
             self._audit.open()
@@ -163,6 +166,7 @@ class ManagerService:
             first_start=settings.first_start,
             others=bool(settings.others),
             realm=settings.realm,
+            policies=self._policies.makers,
             keeps_clusters=self._given_journal is not None or self.journal_url != "memory",
         )
 
@@ -178,6 +182,7 @@ class ManagerService:
         if self._creating:
             self._creating.cancel()
         await self._engine.stop()
+        self._policies.close()
         await listener.close()
         await self._engine.journal.close()
         self._audit.close()

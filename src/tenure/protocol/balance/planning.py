@@ -22,9 +22,11 @@ from tenure.protocol.balance.policy import (
     Plan,
     PlannedMove,
     Policy,
+    PolicyFailed,
     Situation,
     changes,
     in_time,
+    is_outside,
 )
 from tenure.protocol.lease.limits import (
     BOUND_BYTES_PER_PLAN,
@@ -88,6 +90,9 @@ class Planning:
         """
         self.called = called
         """The name of the policy."""
+        asked = (policy, *(otherwise or ())[:1])
+        self.line = pool if any(map(is_outside, asked)) else ""
+        """The line in which the call waits: each pool has one for policies from outside."""
 
     def carry_out(self) -> Planned | PlanningFailed:
         """Ask the policy."""
@@ -96,6 +101,8 @@ class Planning:
             refuse_nonsense(self.situation, plan)
             plan = thinned(self.situation.present, plan)
             moves = list(self._moves(plan))
+        except PolicyFailed as error:
+            return PlanningFailed(str(error))
         except Exception as error:  # noqa: BLE001 - it is somebody's policy: anything may come
             return PlanningFailed(f"{type(error).__name__}: {error}")
         by_owner: dict[int, list[KeyRange]] = {}

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from tenure.base.instants import FAR_FUTURE, Instant
-from tenure.base.keys import Key
+from tenure.base.keys import Key, PoolKind
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange, lower_end
 from tenure.protocol.balance.load import Loads
@@ -63,6 +63,9 @@ class Situation(NamedTuple):
     """Members that may no longer have anything. They give a plan its reasons, and their zones say
     who should have their ranges.
     """
+    kind: PoolKind = "hashed"
+    split_points: Sequence[Key] = ()
+    """Of an ordered pool: the keys with which it was created."""
 
 
 class Why(NamedTuple):
@@ -119,6 +122,17 @@ def follows_load(policy: Policy) -> bool:
     otherwise.
     """
     return bool(getattr(policy, "follows_load", True))
+
+
+class PolicyFailed(Exception):
+    """A policy gives no plan, for a reason that is said in whole sentences."""
+
+
+def is_outside(policy: Policy) -> bool:
+    """Whether the policy runs in a process of its own, which holds up no other policy: all that do
+    not say so run in the leader's.
+    """
+    return bool(getattr(policy, "is_outside", False))
 
 
 ENOUGH = 10

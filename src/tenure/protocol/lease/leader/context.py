@@ -5,6 +5,7 @@ nothing leaves before the records that it may depend on are committed (P18), and
 while the leadership is not proven (P19).
 """
 
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from tenure.base.instants import FAR_FUTURE, Instant
@@ -25,7 +26,7 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.leader.noted import REFUSED
 from tenure.protocol.lease.leader.order_secrets import order_secret
-from tenure.protocol.lease.leader.policy_calls import PolicyCalls
+from tenure.protocol.lease.leader.policy_calls import PolicyLines
 from tenure.protocol.lease.leader.receipts import Receipt, opened, sealed
 from tenure.protocol.lease.messages import (
     TEXT_CHARACTERS,
@@ -92,12 +93,14 @@ class LeaderContext:
         self.plans_at_once = plans_at_once
         self.fragments = fragments
         self.fresh_part = fresh_part
-        self.calls = PolicyCalls(timing.renew_ns)
+        self.calls = PolicyLines(timing.renew_ns)
         self.ledger: Ledger[AnyRecord, ManagerAction] = Ledger(
             Mandate(seal.journal, seal.leadership), history.lsn
         )
         self.others = others
         """Whether there are other managers to ask in which journal they lead."""
+        self.policies: Collection[str] = ()
+        """The policies from outside that may be chosen."""
         self.is_withheld = False
         """Whether nothing may be granted, since another journal may have a living leader (P25)."""
         self.inherited_until = Instant(0)

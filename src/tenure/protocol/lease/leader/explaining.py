@@ -10,8 +10,8 @@ from tenure.base.instants import Instant, in_seconds
 from tenure.base.keys import Key, PoolKind
 from tenure.base.ranges import in_words
 from tenure.protocol.balance.load import share_of
-from tenure.protocol.balance.planning import Planned, PlanningFailed
-from tenure.protocol.balance.policy import NOBODY, Plan, PlannedMove
+from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
+from tenure.protocol.balance.policy import NOBODY, Plan, PlannedMove, is_outside
 from tenure.protocol.lease.answers import (
     Flow,
     HeldBackMove,
@@ -93,6 +93,18 @@ def _past(now: Instant, move: LoggedMove) -> PastMove:
         phase=phase,
         reason=reason,
     )
+
+
+def planning_to_read(now: Instant, pool: Pool) -> Planning | Impossible:
+    """The question for the policy; or the answer, if it is from outside and has just failed: it
+    costs a process, and is asked again soon.
+    """
+    planner = pool.planner
+    if planner.trouble and is_outside(planner.policy):
+        name = policy_name(pool.table, pool.table.steering.policy)
+        failed = PlanningFailed(planner.trouble)
+        return no_plan(f"the policy {name} of the pool {pool.table.pool!r}", failed)
+    return planner.planning(now)
 
 
 def read_plan(pool: Pool, made: Planned | PlanningFailed) -> PlanRead | Impossible:

@@ -42,7 +42,7 @@ from tenure.protocol.lease.leader.events import (
     QuestionAsked,
     Resolve,
 )
-from tenure.protocol.lease.leader.explaining import read_plan
+from tenure.protocol.lease.leader.explaining import planning_to_read, read_plan
 from tenure.protocol.lease.leader.first_start import FirstStart
 from tenure.protocol.lease.leader.introductions import introduction
 from tenure.protocol.lease.leader.noted import LeaderKind, place_of
@@ -339,19 +339,19 @@ class Leader:
                 if isinstance(those[0].question, ReadPlan) and under_way.pool == question.pool:
                     those.append(asked)
                     return
-            work = self._read(asked, lambda: pool.planner.planning(now))
+            work = self._read(asked, lambda: planning_to_read(now, pool))
         else:
             make = self.make_policy
             work = self._read(asked, lambda: planning_to_steer(now, pool, question, make))
         if not isinstance(work, Planning):
             self.context.reply(asked.ticket, work)
-        elif pool.planner.is_done_at_once:
+        elif pool.planner.is_done_at_once(work):
             self._answer_with(now, asked, work, work.carry_out())
-        elif self.context.calls.can_ask:
+        elif self.context.calls.of(work).can_ask:
             self._asked[work] = [asked]
             self.context.ask_policy(now, work)
         else:
-            why_not = self.context.calls.why_not(work.pool)
+            why_not = self.context.calls.of(work).why_not(work.pool)
             self._answer_with(now, asked, work, PlanningFailed(why_not, hangs=True))
 
     def given_up(self, event: FromOutside, why: str) -> Iterator[AnswerQuestion]:
@@ -366,10 +366,11 @@ class Leader:
     def on_plan_made(self, now: Instant, event: PlanMade) -> None:
         """Take the plan that a policy has made, for a pool or for an operator's question."""
         self.context.cause = ""
-        could_ask = self.context.calls.can_ask
+        calls = self.context.calls.of(event.work)
+        could_ask = calls.can_ask
         if self.context.calls.on_made(now, event.work):
             self._on_plan(now, event.work, event.made)
-        elif not could_ask and self.context.calls.can_ask:
+        elif not could_ask and calls.can_ask:
             self.context.note(LeaderKind.POLICY_RETURNED, event.work.pool, event.work.called)
             for pool in self.pools.values():
                 if pool.planner.trouble:
@@ -432,7 +433,7 @@ class Leader:
         self.context.advance(now)
         for work in self.context.calls.give_up(now):
             self.context.cause = ""
-            why_not = self.context.calls.why_not(work.pool)
+            why_not = self.context.calls.of(work).why_not(work.pool)
             self._on_plan(now, work, PlanningFailed(why_not, hangs=True))
         begins = self.rivals.advance(now)
         self._offer_if(begins=self.first_start.advance(now) or begins)

@@ -6,6 +6,7 @@ appended since it last looked as a standby; records that it has taken over; and 
 anybody (P19). The nonce is drawn anew at each takeover (P2).
 """
 
+from collections.abc import Callable, Mapping
 from random import Random
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.machine import Output
 from tenure.base.noted import Noted
+from tenure.protocol.balance.policy import Policy
 from tenure.protocol.lease.answers import Connection, NotLeading
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import (
@@ -41,7 +43,7 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.noted import place_of
-from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
+from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy, with_outside
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.leader.view import (
     NO_RIVALS,
@@ -51,6 +53,7 @@ from tenure.protocol.lease.leader.view import (
 )
 from tenure.protocol.lease.messages import Hello, Standby, Sync, ToManager
 from tenure.protocol.lease.records import AnyRecord, PromiseLowered, State
+from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import Timing
 from tenure.protocol.log.compaction import Compaction
 from tenure.protocol.log.follower import Follower
@@ -129,6 +132,8 @@ class ManagerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are other managers to ask whether they lead, and in which journal (P25)."""
     realm: str = ""
     """The name of the fleet of managers, kept in its journal; empty for whatever that says."""
+    policies: Mapping[str, Callable[[LeaseTable], Policy]] = {}
+    """The policies from outside that may be chosen, by name."""
     first_start: bool = False
     """The operator's word that no earlier manager has promised anything to these owners: then the
     leader of a new journal need not wait until old promises are over (P22). A restored journal is
@@ -150,7 +155,7 @@ class Manager:
         self.config = config
         self.timing = config.timing
         self.random = random
-        self.make_policy = make_policy
+        self.make_policy = with_outside(config.policies, make_policy)
         by_itself = PLANS_AT_ONCE if make_policy is chosen_policy else 0
         said = config.plans_at_once
         self._plans_at_once = by_itself if said is None else said
@@ -354,6 +359,7 @@ class Manager:
             make_policy=self.make_policy,
             keeps_clusters=self.config.keeps_clusters,
         )
+        self.leader.context.policies = self.config.policies
         if realm and not history.realm:
             named = PromiseLowered(promise_ns=history.promise_ns, realm=realm)
             self.leader.context.write(named)

@@ -30,6 +30,7 @@ from tenure.protocol.balance.policy import (
     Policy,
     Situation,
     follows_load,
+    is_outside,
 )
 from tenure.protocol.balance.staying import Staying
 from tenure.protocol.balance.tuning import DEFAULT
@@ -50,6 +51,10 @@ RANGES_EACH = DEFAULT.ranges
 CHANGES_COMPARED = 1_000
 """How many changes of the table a late plan is compared with in a step. If there are more, all
 owners are poked: each asks a little earlier than it would have."""
+
+MOST_DOUBLINGS = 4
+"""How often the time doubles until a failing policy from outside is asked again: to 48 s, so that
+one that takes all its time costs a twelfth of a processor."""
 
 
 class Planner:
@@ -86,6 +91,8 @@ class Planner:
         self._under_way_because = ""
         self.trouble = ""
         """The reason why the pool is not planned by its policy; empty if it is."""
+        self._failed = 0
+        """How often in a row the policy has failed."""
 
     # --- when ---
 
@@ -110,7 +117,8 @@ class Planner:
 
     def _next(self) -> Instant:
         """When to plan next, because of the load or for another reason."""
-        load_at = self.load_watch.at if follows_load(self.policy) else FAR_FUTURE
+        is_for_load = follows_load(self.policy) and not (self._failed and is_outside(self.policy))
+        load_at = self.load_watch.at if is_for_load else FAR_FUTURE
         return min(self._due, load_at)
 
     # --- planning ---
@@ -145,6 +153,8 @@ class Planner:
             frozen=wanted.frozen,
             memory=self._memory,
             leavers=leavers,
+            kind=self.table.kind,
+            split_points=self.table.split_points,
         )
 
     def planning(
@@ -178,25 +188,29 @@ class Planner:
         self.load_watch.begin(now)
         is_for_load = now < self._due
         self._due = FAR_FUTURE
-        if self.is_done_at_once:
-            work = self.planning(now)
+        work = self.planning(now)
+        calls = self.context.calls.of(work)
+        if self.is_done_at_once(work):
             self._adopt(now, work, work.carry_out())
-        elif self.context.calls.can_ask:
-            self._under_way = work = self.planning(now)
+        elif calls.can_ask:
+            if work.line and self.trouble:  # nobody waits until it has failed again
+                self._stand_in(now)
+            self._under_way = work
             self._under_way_because = self.context.cause
             self.context.ask_policy(now, work)
         elif is_for_load:
-            self.trouble = self.context.calls.why_not(self.table.pool)
+            self.trouble = calls.why_not(self.table.pool)
         else:
-            why_not = self.context.calls.why_not(self.table.pool)
+            why_not = calls.why_not(self.table.pool)
             self.on_failed(now, PlanningFailed(why_not, hangs=True))
         self.set_alarm()
 
-    @property
-    def is_done_at_once(self) -> bool:
+    def is_done_at_once(self, work: Planning) -> bool:
         """Whether the policy is asked within the step: then it takes no longer than
         other steps do. A pool of one range has much to plan if many owners have come.
         """
+        if work.line:
+            return False
         ranges = max(len(self.table.rights), RANGES_EACH * len(self.sessions))
         return ranges <= self.context.plans_at_once
 
@@ -218,7 +232,7 @@ class Planner:
         elif work.steering != self.table.steering or work.policy is not self.policy:
             self._due = now
         else:
-            self.trouble = ""
+            self.trouble, self._failed = "", 0
             self.follow(now, work, made)
 
     def steer(self, now: Instant, work: Planning, made: Planned | PlanningFailed) -> None:
@@ -227,7 +241,7 @@ class Planner:
         if isinstance(made, PlanningFailed):
             self.on_failed(now, made)
         else:
-            self.trouble = ""
+            self.trouble, self._failed = "", 0
             self.follow(now, work, made)
         self.set_alarm()
 
@@ -247,7 +261,9 @@ class Planner:
         self.trouble = failed.why
         self._stand_in(now)
         if not failed.hangs:
-            self.by(Instant(now + self.context.timing.renew_ns))
+            doublings = min(self._failed, MOST_DOUBLINGS) if is_outside(self.policy) else 0
+            self.by(Instant(now + (self.context.timing.renew_ns << doublings)))
+        self._failed += 1
 
     def _stand_in(self, now: Instant) -> None:
         work = self.planning(now, Staying(self.plan))

@@ -4,7 +4,12 @@ A policy is foreign code, and may never return. The thread that runs it cannot b
 second thread might hang as well, each time that a pool is planned. So there is one thread, which
 makes the calls in order. If the first call in the line takes too long, all waiting calls are given
 up at once: they would wait as long. Until that first one returns, no policy is asked.
+
+Policies from outside run in processes of their own, which are ended when they take too long. Each
+pool that has such a policy has a line of its own for its calls: they hold up nobody else's.
 """
+
+from collections import defaultdict
 
 from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
 from tenure.protocol.balance.planning import Planning
@@ -13,8 +18,43 @@ ROUNDS = 12
 """How many renewal times a policy may take. The largest pools take one to three seconds."""
 
 
+class PolicyLines:
+    """All calls of one leader, by their line."""
+
+    def __init__(self, renew_ns: int) -> None:
+        self._lines: dict[str, PolicyCalls] = defaultdict(lambda: PolicyCalls(renew_ns))
+        self.gives_up_at = FAR_FUTURE
+        """When the first call in any line has taken too long."""
+
+    def of(self, work: Planning) -> "PolicyCalls":
+        """The line in which `work` waits."""
+        return self._lines[work.line]
+
+    def on_asked(self, now: Instant, work: Planning) -> None:
+        """Note that `work` waits in its line."""
+        self.of(work).on_asked(now, work)
+        self._set_alarm()
+
+    def on_made(self, now: Instant, work: Planning) -> bool:
+        """Note that `work` is done; return False if nobody waits for it."""
+        is_awaited = self.of(work).on_made(now, work)
+        self._set_alarm()
+        return is_awaited
+
+    def give_up(self, now: Instant) -> list[Planning]:
+        """The calls to give up, of all lines."""
+        if now < self.gives_up_at:
+            return []
+        given_up = [work for each in self._lines.values() for work in each.give_up(now)]
+        self._set_alarm()
+        return given_up
+
+    def _set_alarm(self) -> None:
+        self.gives_up_at = min(each.gives_up_at for each in self._lines.values())
+
+
 class PolicyCalls:
-    """All calls of one leader, in order."""
+    """The calls of one line, in order."""
 
     def __init__(self, renew_ns: int) -> None:
         self.longest_ns = ROUNDS * renew_ns

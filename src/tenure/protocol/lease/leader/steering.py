@@ -5,7 +5,7 @@ pool is planned anew. Before that, the policy is asked what it would do with the
 it: the difference is what moves because of the command. A dry run ends there.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import assert_never
 
 from msgspec.structs import asdict, replace
@@ -13,6 +13,7 @@ from msgspec.structs import asdict, replace
 from tenure.base.instants import Instant, in_seconds
 from tenure.base.names import shown
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
+from tenure.protocol.balance.policy import is_outside
 from tenure.protocol.lease.answers import Flow, Impossible, Steered
 from tenure.protocol.lease.leader.explaining import flows, no_plan, summary_of
 from tenure.protocol.lease.leader.noted import LeaderKind
@@ -47,7 +48,7 @@ def planning_to_steer(
 ) -> Planning | Steered | Impossible:
     """The question for policies before `command` is carried out; or the answer, if it is known."""
     table, before = pool.table, pool.table.steering
-    why_not = _wrong(table, command)
+    why_not = _wrong(table, command, pool.context.policies)
     if why_not is not None:
         return why_not
     wanted = _wanted(before, command)
@@ -71,14 +72,14 @@ def steer(
 ) -> Steered | Impossible | None:
     """Carry out `command`, or say what it would do; None if it must be planned anew."""
     table = pool.table
-    why_not = _wrong(table, command)
+    why_not = _wrong(table, command, pool.context.policies)
     if why_not is not None:
         return why_not
     wanted = _wanted(table.steering, command)
     if wanted != work.steering:
         return None
-    if isinstance(made, PlanningFailed) and command.dry_run:
-        return no_plan(f"the policy of the pool {table.pool!r}", made)
+    if isinstance(made, PlanningFailed) and (command.dry_run or _is_to_try(command, work)):
+        return no_plan(f"the policy {work.called} for the pool {table.pool!r}", made)
     moves = () if isinstance(made, PlanningFailed) else made.moves
     answer = _answer(now, pool, command, flows(pool, moves, _gone(command)))
     if command.dry_run:
@@ -111,6 +112,11 @@ def _answer(now: Instant, pool: Pool, command: SteeringCommand, moved: tuple[Flo
         if session is None or is_dead
         else max(in_seconds(session.hold_until - now), 0.0),
     )
+
+
+def _is_to_try(command: SteeringCommand, work: Planning) -> bool:
+    """Whether the command chooses a policy from outside, which must plan before it is chosen."""
+    return isinstance(command, ChoosePolicy) and is_outside(work.policy)
 
 
 def _gone(command: SteeringCommand) -> int:
@@ -166,7 +172,9 @@ def _present(table: LeaseTable, name: str) -> int:
 # --- refusals -----------------------------------------------------------------------------------
 
 
-def _wrong(table: LeaseTable, command: SteeringCommand) -> Impossible | None:
+def _wrong(
+    table: LeaseTable, command: SteeringCommand, policies: Collection[str]
+) -> Impossible | None:
     """The refusal of a command that names something that does not exist, or cannot be pinned."""
     steering, where = table.steering, f"in the pool {table.pool!r}"
     match command:
@@ -183,10 +191,11 @@ def _wrong(table: LeaseTable, command: SteeringCommand) -> Impossible | None:
         case PinKey(key=key) if len(key) > PINNED_KEY_BYTES:
             why = f"a key of {len(key)} bytes cannot be pinned; the limit is {PINNED_KEY_BYTES}"
             return Impossible(f"{why} in an ordered pool", way_out="pin a shorter key")
-        case ChoosePolicy(policy=policy) if policy not in POLICIES[table.kind]:
-            there = ", ".join(POLICIES[table.kind])
+        case ChoosePolicy(policy=policy) if policy not in (*POLICIES[table.kind], *policies):
+            there = ", ".join((*POLICIES[table.kind], *policies))
             why = f"there is no policy {shown(policy)} for {table.kind} pools; there are: {there}"
-            return Impossible(why)
+            way_out = f"start every manager with --policies {policy}" if ":" in policy else ""
+            return Impossible(why, way_out=way_out)
         case _:
             pass
     return None
