@@ -6,6 +6,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.owner.belief import cut
 from tenure.sim.lease.processes import OwnerParty
 
 
@@ -44,13 +45,7 @@ def added(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> list[Leased]:
     """The pieces of `new` that were not held under the same number in `old`."""
     had = RangeMap.of(((lease.range, lease.number) for lease in old), 0)
     return [
-        Leased(
-            start=piece.start,
-            end=piece.end,
-            number=lease.number,
-            since=lease.since,
-            mark=lease.mark,
-        )
+        cut(lease, piece)
         for lease in new
         for piece, number in had.within(lease.range)
         if number != lease.number

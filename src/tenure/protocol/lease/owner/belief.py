@@ -15,7 +15,7 @@ from tenure.base.instants import Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.fingerprints import fingerprint
-from tenure.protocol.lease.messages import Held, Leased
+from tenure.protocol.lease.messages import Held, Leased, Mark
 from tenure.protocol.lease.owner.events import Grant, Hold, Holdings, Overtaken, OwnerAction, Revoke
 
 NO_NUMBER = 0
@@ -98,7 +98,7 @@ class Belief:
         # A renewal renews only what is believed: the table may list what was given back since.
         numbers = RangeMap.of(((lease.range, lease.number) for lease in self.leases), NO_NUMBER)
         kept = [
-            _renewed(piece, lease)
+            cut(lease, piece, "renewed")
             for lease in listed
             if lease.mark == "renewed"
             for piece, number in numbers.within(lease.range)
@@ -112,7 +112,7 @@ class Belief:
             # A grant is taken once: told again, it may have been given back since (P5).
             if lease.mark == "granted" and lease.number > self._highest_number
         ]
-        granted = [_renewed(lease.range, lease) for lease in told]
+        granted = [cut(lease, lease.range, "renewed") for lease in told]
         self._highest_number = max(self._highest_number, *(lease.number for lease in listed), 0)
         # What the manager no longer lists it has taken back: listing it on would claim it.
         overtaken = self._keep_revoking(listed)
@@ -236,17 +236,7 @@ class Belief:
         rest.assign(key_range, None)
         self._forget_firsts([key_range])
         # Its copy lists it from here on: both at once would claim it twice (P13).
-        self.leases = tuple(
-            Leased(
-                start=piece.start,
-                end=piece.end,
-                number=lease.number,
-                since=lease.since,
-                mark=lease.mark,
-            )
-            for piece, lease in rest
-            if lease is not None
-        )
+        self.leases = tuple(cut(lease, piece) for piece, lease in rest if lease is not None)
         self._held = None
         return self._hold()
 
@@ -351,13 +341,7 @@ def _merged(leases: list[Leased]) -> tuple[Leased, ...]:
     for lease in sorted(leases, key=lambda item: item.start):
         last = merged[-1] if merged else None
         if last and (last.end, last.number, last.since) == (lease.start, lease.number, lease.since):
-            merged[-1] = Leased(
-                start=last.start,
-                end=lease.end,
-                number=last.number,
-                since=last.since,
-                mark=last.mark,
-            )
+            merged[-1] = cut(last, KeyRange(last.start, lease.end))
         else:
             merged.append(lease)
     return tuple(merged)
@@ -367,21 +351,19 @@ def _without(old: tuple[Leased, ...], new: tuple[Leased, ...]) -> tuple[Leased, 
     """The pieces of `old` that `new` does not hold under the same number."""
     numbers = RangeMap.of(((lease.range, lease.number) for lease in new), NO_NUMBER)
     return tuple(
-        Leased(
-            start=piece.start,
-            end=piece.end,
-            number=lease.number,
-            since=lease.since,
-            mark=lease.mark,
-        )
+        cut(lease, piece)
         for lease in old
         for piece, number in numbers.within(lease.range)
         if number != lease.number
     )
 
 
-def _renewed(piece: KeyRange, lease: Leased) -> Leased:
-    """A piece of a lease, as it is believed from now on."""
+def cut(lease: Leased, piece: KeyRange, mark: Mark | None = None) -> Leased:
+    """The part that is `piece`, as its owner believes in it: without what only a grant says."""
     return Leased(
-        start=piece.start, end=piece.end, number=lease.number, since=lease.since, mark="renewed"
+        start=piece.start,
+        end=piece.end,
+        number=lease.number,
+        since=lease.since,
+        mark=mark or lease.mark,
     )
