@@ -38,7 +38,6 @@ class NotedKind(Enum):
     """
 
     def __new__(cls, phrase: str, level: Level, repeats: bool = False) -> Self:  # noqa: FBT001, FBT002 - a member has its arguments by position
-        """A member of one of the sets."""
         self = object.__new__(cls)
         self._value_ = self.phrase = phrase
         self.level = level

@@ -199,7 +199,6 @@ class PlanMaker:
         self._show("command", number, table)
 
     def _free(self, name: str, table: str, number: int) -> str:
-        """The name, for a process and its log."""
         where = self._source.at(table, number, "name")
         if not NAME.fullmatch(name) or TAKEN.fullmatch(name):
             raise ConfigurationError(

@@ -98,7 +98,6 @@ class Enterable(Generic[N]):
     # --- both ---
 
     def _check_new(self) -> None:
-        """Raise if it cannot be entered."""
         if self._is_forked:
             raise forked(self._what)
         if self._form != "new" or self._is_left:

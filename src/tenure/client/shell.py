@@ -226,7 +226,6 @@ class Shell(Generic[E, A, M]):
             )
 
     async def _callbacks_made(self) -> None:
-        """All calls that were put in the queue are made."""
         made = asyncio.Event()
 
         def tell() -> None:

@@ -95,7 +95,6 @@ class Snapshot:
         """Their leases, by which `holds` knows one that this snapshot has given out."""
 
     def _begin(self, start: Key, number: int, since: int) -> None:
-        """Let the number be `number` from `start` on."""
         if start == LOWEST or (self.bounds and self.bounds[-1] == start):
             self.numbers[-1], self.sinces[-1] = number, since
         else:

@@ -272,7 +272,6 @@ class NodeReplica(Replica):
         )
 
     def _row(self, step: OfRow[Any]) -> tuple[Table, bytes, RowRecord]:
-        """The table, the position and the record of a row."""
         table = self.tables[step.table]
         at = position(step.key, table.kind)
         return table, at, self.record(table, at)
@@ -444,7 +443,6 @@ class NodeReplica(Replica):
         )
 
     def _weigh(self, step: WeighRows) -> RowsWeighed:
-        """Weigh some rows; see `_sweep`."""
         if not self._weighings:
             self._sizes = {}
             self._weighings = [

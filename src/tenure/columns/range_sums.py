@@ -247,6 +247,5 @@ def place_entry(table: str, at: bytes, value: bytes | None) -> Entry:
 
 
 def _packed(place: int) -> bytes:
-    """Pack sums in the order of places."""
     whole = place.to_bytes(PLACE_BYTES + 1)
     return whole[1:] if not whole[0] else b"\xff" * (PLACE_BYTES + 1)

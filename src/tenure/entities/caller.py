@@ -222,5 +222,4 @@ async def ask_at(
 
 
 def _attributes(pool: str, call: EntityCall) -> dict[str, Attribute]:
-    """The call as attributes of a span."""
     return {"tenure.pool": pool, "tenure.key": str(call.key), "tenure.method": call.method}

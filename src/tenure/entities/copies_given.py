@@ -70,7 +70,6 @@ class CopiesGiven:
         self.volume = CopiesVolume(self._load, **options)
 
     async def _load(self, key: str | int) -> bytes:
-        """The state of a key, to be read elsewhere."""
         return await self.host.read(EntityCall(key, b"", COPY, b""), self._copied)
 
     async def _copied(self, turn: EntityTurn) -> bytes:

@@ -40,7 +40,6 @@ class EntityReaders(EnteredPlace["ReadersPlace"], Generic[E]):
         self._stub = stub
 
     def __getitem__(self, key: str | int) -> E:
-        """The entity of `key`, to be called."""
         return cast("E", self._stub(self, checked_key(key)))
 
     async def _call(

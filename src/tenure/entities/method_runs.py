@@ -44,7 +44,6 @@ class MethodRuns:
         self._readings = EqualLimits[EntityCall](self._loop, seconds)
 
     def __len__(self) -> int:
-        """How many turns run."""
         return len(self._turns)
 
     @property

@@ -116,7 +116,6 @@ class CommitGroups:
     def _work(
         self, loop: asyncio.AbstractEventLoop, database: "Database", group: list[InGroup[Any]]
     ) -> None:
-        """Runs in the thread."""
         outcomes = run_group(database, [each.begin for each in group])
         with suppress(RuntimeError):  # it was left behind, and its loop is closed by now
             loop.call_soon_threadsafe(self._end_group, group, outcomes)

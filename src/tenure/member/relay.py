@@ -89,7 +89,6 @@ class Relay:
         self._router = Router(member, key, deadline=seconds, outstanding=outstanding, origin=None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, WebSocket, or lifespan."""
         if scope["type"] not in ("http", "websocket"):
             if scope["type"] == "lifespan":
                 self._member.state = scope.get("state", {})

@@ -46,7 +46,6 @@ class ExpiringEntity(Entity[S], Generic[S]):
             self._refresh(self.state.ttl)
 
     def _refresh(self, ttl: float) -> None:
-        """Keep the state for that long from now on."""
         state = self.state
         state.ttl, state.expires, state.gone_at = ttl, self.fair_now() + ttl, 0.0
         self.clear_alarm(FORGET)

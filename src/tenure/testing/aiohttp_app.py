@@ -46,7 +46,6 @@ class AiohttpApp:
         self._runner = web.AppRunner(app, access_log=None)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
             return

@@ -28,7 +28,6 @@ class TurnedClock:
         self._set = 0
 
     def __call__(self) -> Instant:
-        """The present time, from any thread."""
         return self._now
 
     def alarm(self, at: Instant, callback: Callable[[], None]) -> Timer:

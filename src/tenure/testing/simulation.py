@@ -284,7 +284,6 @@ def _run(world: AppWorld, program: Program, test: Test) -> None:
 
 
 def _waiting_at(coroutine: object) -> Iterator[str]:
-    """The places at which a coroutine waits, and what it waits for."""
     while (frame := getattr(coroutine, "cr_frame", None)) is not None:
         yield f"{frame.f_code.co_filename}:{frame.f_lineno}"
         coroutine = getattr(coroutine, "cr_await", None)

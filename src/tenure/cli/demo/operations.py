@@ -63,7 +63,6 @@ class Attempts:
         request: aiohttp.ClientRequest,
         handler: Callable[[aiohttp.ClientRequest], Awaitable[aiohttp.ClientResponse]],
     ) -> aiohttp.ClientResponse:
-        """Send it once."""
         self._counts.attempts += 1
         _asked.get().append(request.url.authority)
         task = asyncio.ensure_future(handler(request))

@@ -59,7 +59,6 @@ class AiohttpRelay:
         return self._relay.key
 
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer a request, or relay it."""
         exchange = Exchange(request, handler)
         scope = exchange.scope()
         CURRENT.set(exchange)

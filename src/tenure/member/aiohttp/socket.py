@@ -79,7 +79,6 @@ class _Watched:
             self._refuse(refused)
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Count what has come, and have it read."""
         if not self._is_refused:
             self.count(data)
         if self._is_refused:
@@ -88,7 +87,6 @@ class _Watched:
         return found
 
     def feed_eof(self) -> None:
-        """The connection is gone."""
         self._watch.end()
         self._parser.feed_eof()
 

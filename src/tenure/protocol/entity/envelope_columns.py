@@ -112,7 +112,6 @@ def envelope_of(columns: Columns, step: int) -> Envelope:
 
 
 def _families(envelope: Envelope) -> Iterator[dict[bytes, Any]]:
-    """What the envelope has in each of the families."""
     yield _fields_of(envelope.state)
     yield {id_: each for some in envelope.answers for id_, each in some.items()}
     yield {name.encode(): each for name, each in envelope.alarms.items()}

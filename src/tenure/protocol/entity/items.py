@@ -160,7 +160,6 @@ class ItemTable(Mapping[bytes, bytes]):
 
 
 def _divided(items: list[Item]) -> list[Part]:
-    """The items in parts of about the same length."""
     number = max(len(items) // PART_ITEMS, 1)
     length = -(-len(items) // number)
     return [tuple(items[i : i + length]) for i in range(0, len(items), length or 1)]

@@ -98,5 +98,4 @@ class SocketTable(Mapping[bytes, SocketEntry]):
 
 
 def _part(id_: bytes, parts: int) -> int:
-    """The part in which a socket is."""
     return id_[-1] & (parts - 1) if id_ else 0

@@ -78,7 +78,6 @@ def form(topology: Topology, version: int) -> Topology:
 
 
 def _apart(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes with tokens that differ."""
     found: dict[Token, Node] = {}
     for node in nodes:
         token = node.token

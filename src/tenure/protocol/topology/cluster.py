@@ -328,7 +328,6 @@ class LedCluster:
             self.sessions.forget(leaving)
 
     def _described(self, request: NodeRequest, known: Node | None) -> Node:
-        """The node as it is from here on."""
         node, mark = self._as_known(request), mark_of(request.proof)
         if known is None:
             return replace(node, since=0, mark=mark)

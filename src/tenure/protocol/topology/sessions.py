@@ -49,7 +49,6 @@ class NodeSession:
 
 
 def _convicted(request: NodeRequest) -> tuple[NodeId, ...]:
-    """The nodes that this node takes to be down."""
     return tuple(each.node for each in request.report.seen if each.is_convicted)
 
 

@@ -83,7 +83,6 @@ class ParserProcesses:
         return answer
 
     async def _parser(self) -> Process:
-        """One that is ready."""
         while self._idle:
             parser = self._idle.pop()
             if parser.returncode is None:

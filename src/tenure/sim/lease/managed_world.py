@@ -144,7 +144,6 @@ class ManagedWorld(JournaledWorld):
         """Whether `on_revoke` sometimes takes longer than the manager waits for it."""
 
     def _draw(self) -> None:
-        """Draw what this seed's world is like."""
         random, trial = self.random, self.trial
         drawn = random.choice(("durable", "durable", "durable", "memory"))
         self.journal_kind = trial.journal or drawn

@@ -128,7 +128,6 @@ def _is_of_the_dead(command: SteeringCommand) -> bool:
 
 
 def _wanted(now: Steering, command: SteeringCommand) -> Steering:
-    """The steering that is to hold with `command`."""
     match command:
         case Drain(owner=owner):
             cordoned = _without(now.cordoned, owner)
@@ -202,7 +201,6 @@ def _wrong(
 
 
 def _listed(names: Iterable[str]) -> str:
-    """The names, or the first of them if there are many."""
     found = sorted(names)
     more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
     return (", ".join(found[:LISTED]) or "none yet") + more
@@ -216,7 +214,6 @@ def _too_many(wanted: Steering) -> str:
 
 
 def _in_words(command: SteeringCommand) -> str:
-    """The command in words, for the log."""
     said = asdict(command)
     words = [
         f"{name}={value.hex() if isinstance(value, bytes) else value}"
