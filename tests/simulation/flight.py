@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from lab.worlds.rivals.seen import as_seen
 from tenure.protocol.lease.leader.events import LookAround, OthersSeen
-from tenure.protocol.lease.leader.rivals import as_seen
 from tenure.protocol.lease.messages import AnyMessage
 from tenure.protocol.lease.records import JournalAction, JournalEvent
 from tenure.sim.journal import failure_of

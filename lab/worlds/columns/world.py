@@ -68,7 +68,10 @@ class ColumnsWorld(World, RingSite):
         if self.random.random() >= share:
             self.mix.rates.pop(PUT_BACK.name, None)
         elif PUT_BACK.name in self.mix.rates:
-            self.mix.slow_down(FAULTS, BETWEEN_LIVES, PUT_BACK)
+            # Faults that strike at times of their own strike less often between lives.
+            striking = [each.name for each in FAULTS.faults if each.strike and each is not PUT_BACK]
+            for name in filter(self.mix.rates.__contains__, striking):
+                self.mix.rates[name] /= BETWEEN_LIVES
         self._backups: dict[str, Disk] = {}
         self._put_back: set[NodeId] = set()
         lag_ns = self.random.choice((1, 4, 12)) * trial.patience_ns // 2

@@ -21,10 +21,10 @@ from lab.worlds.lease.small import (
     policy_of,
 )
 from lab.worlds.lease.small_judge import SeenLease, SmallJudge
+from lab.worlds.rivals.seen import as_seen
 from tenure.protocol.lease.leader import events as manager_events
 from tenure.protocol.lease.leader.context import PLANS_AT_ONCE
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
-from tenure.protocol.lease.leader.rivals import as_seen
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.sim.journal import waited_out

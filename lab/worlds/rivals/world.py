@@ -5,6 +5,7 @@ from typing import Any
 
 from lab.worlds.lease.processes import LookupProcess, OwnerProcess
 from lab.worlds.rivals.processes import RivalManager, RivalOwner, RivalsSite
+from lab.worlds.rivals.seen import as_seen
 from lab.worlds.rivals.strikes import FAULTS, Knows, RivalsStrikes, RivalsTrial
 from lab.worlds.rivals.watch import RivalsWatch
 from tenure.base.instants import MILLISECOND_NS
@@ -15,7 +16,6 @@ from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.events import LookAround, OthersSeen, PlanMade
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig
-from tenure.protocol.lease.leader.rivals import as_seen
 from tenure.protocol.lease.owner.events import Look, OwnerConfig, Revoked
 from tenure.protocol.lease.owner.machine import OwnerMachine
 from tenure.protocol.lease.records import JournalAction

@@ -34,13 +34,6 @@ FULL_PART = 1 << 20
 """A part of an entity that goes in by itself ends with the line that brings it to this size."""
 
 
-class NumberedLine(NamedTuple):
-    """A line, and which one it is of its file."""
-
-    number: int
-    line: AnyLine
-
-
 class EntityPart(NamedTuple):
     """Some lines of an entity, as they are sent."""
 

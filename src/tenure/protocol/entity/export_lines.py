@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from typing import Annotated, TypeAlias
 
 import msgspec
-from msgspec.structs import replace
 
 from tenure.base.numbers import Number
 from tenure.protocol.entity.key_line import EntityKey, Name
@@ -207,10 +206,3 @@ class LineOrder:
                 if not self._collection:
                     raise ValueError("it is an item, and no line of a collection comes before it")
                 return 2, self._collection, at
-
-
-def with_value(line: EntityLine | PartLine, plain: msgspec.Raw) -> EntityLine | PartLine:
-    """The line with another spelling of its value."""
-    if isinstance(line, EntityLine):
-        return replace(line, state=plain)
-    return replace(line, value=plain) if isinstance(line, ItemLine) else line

@@ -114,12 +114,6 @@ class Mix:
             if fault.name in chosen and (is_on or has_all):
                 self.rates[fault.name] = times * fault.rate(strength)
 
-    def slow_down(self, table: FaultTable, times: float, but: Fault) -> None:
-        """Have the faults that strike at times of their own strike less often, all but one."""
-        for fault in table.faults:
-            if fault.strike is not None and fault is not but and fault.name in self.rates:
-                self.rates[fault.name] /= times
-
     def __str__(self) -> str:
         return ", ".join(f"{name} {rate:.3g}" for name, rate in self.rates.items()) or "none"
 

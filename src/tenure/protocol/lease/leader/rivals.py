@@ -19,7 +19,7 @@ from tenure.protocol.lease.leader.events import OtherSeen, Resolve
 from tenure.protocol.lease.leader.first_start import FirstStart
 from tenure.protocol.lease.leader.introductions import successions
 from tenure.protocol.lease.leader.noted import LeaderKind
-from tenure.protocol.lease.leader.view import ManagerView, RivalsView
+from tenure.protocol.lease.leader.view import RivalsView
 from tenure.protocol.lease.records import PromiseLowered
 from tenure.protocol.lease.rivalry import RIVALS_KEPT, Rival, Rivalry, is_proven_successor
 from tenure.protocol.lease.timing import Timing
@@ -305,18 +305,3 @@ class Rivals:
             detail=f"this journal, {mine:016x}, is over: {why}. This manager answers nobody any "
             "more. Stop it, and start it on the journal that goes on",
         )
-
-
-def as_seen(view: ManagerView) -> OtherSeen:
-    """The answer of a manager to another that looks around."""
-    said = view.rivals
-    return OtherSeen(
-        manager=view.url,
-        journal=view.journal if view.is_proven else 0,
-        realm=said.realm,
-        granted=said.granted,
-        is_over=said.is_over,
-        rivals=tuple(each.journal for each in said.rivals if not each.pool),
-        over=said.over,
-        succeeds=said.succeeds,
-    )
