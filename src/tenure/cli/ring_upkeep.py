@@ -10,7 +10,7 @@ from tenure.cli.ordering import STEERING, ClusterName, SteeringOptions, ring_pat
 from tenure.cli.output import EXAMPLE, put, say, show
 from tenure.cli.ring import shown_bytes, steer_ring
 from tenure.manager.operator_verbs import RING_VERBS
-from tenure.protocol.topology.answers import UpkeepRead
+from tenure.protocol.topology.answers import RangeUpkept, UpkeepRead
 
 
 def repair(
@@ -30,14 +30,7 @@ def repair(
     found = _upkeep(cluster, how)
     if found is not None:
         rows = [
-            (
-                each.start or "-",
-                "-" if each.end is None else each.end,
-                each.by or "nobody yet",
-                _ago(each.compared_seconds),
-                each.differing,
-                shown_bytes(each.bytes),
-            )
+            (*_where(each), _ago(each.compared_seconds), each.differing, shown_bytes(each.bytes))
             for each in found.ranges
         ]
         show(("from", "to", "by", "compared", "differed", "sent"), rows, empty="no ring yet")
@@ -51,13 +44,7 @@ def seals(cluster: ClusterName, /, *, how: AskingOptions = ASKING) -> None:
     found = _upkeep(cluster, how)
     if found is not None:
         rows = [
-            (
-                each.start or "-",
-                "-" if each.end is None else each.end,
-                each.by or "nobody yet",
-                _ago(each.sealed_seconds),
-                ", ".join(each.held_back_by),
-            )
+            (*_where(each), _ago(each.sealed_seconds), ", ".join(each.held_back_by))
             for each in found.ranges
         ]
         show(("from", "to", "by", "sealed", "held back by"), rows, empty="no ring yet")
@@ -82,6 +69,11 @@ def _upkeep(cluster: str, how: AskingOptions | SteeringOptions) -> UpkeepRead | 
         put(reply.text)
         return None
     return reply.read(UpkeepRead)
+
+
+def _where(each: RangeUpkept) -> tuple[str, str, str]:
+    end = "-" if each.end is None else each.end
+    return each.start or "-", end, each.by or "nobody yet"
 
 
 def _ago(seconds: float | None) -> str:

@@ -125,23 +125,10 @@ def serve(
         insecure=options.insecure or is_mutual,
         name="--members",
     )
+    said = vars(options)
     settings = ServiceSettings(
-        pool=options.pool or name,
-        managers=",".join(options.manager) if options.manager else None,
-        store=options.store,
-        ttl=options.ttl,
-        watch=tuple(options.watch),
-        queues=tuple(options.queues),
-        queues_token=options.queues_token,
-        publish_to=tuple(options.publish_to),
-        publish_token=options.publish_token,
-        reads=options.reads,
-        stale_after=options.stale_after,
-        rules=options.rules,
-        inward=options.inward,
-        members=options.members,
-        address=options.address,
-        insecure=options.insecure,
+        **{each: said[each] for each in ServiceSettings.__struct_fields__ if each in said}
+        | {"pool": options.pool or name, "managers": ",".join(options.manager or ()) or None}
     )
 
     def begin() -> Coroutine[Any, Any, None]:
