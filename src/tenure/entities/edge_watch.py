@@ -69,7 +69,7 @@ class EdgeWatch:
                 with suppress(TenureError):
                     await self._ask(edge)
                     return
-            self._end_unheard(edge, began)
+            await self._end_unheard(edge, began)
         finally:
             self._asked.discard(edge)
 
@@ -81,7 +81,7 @@ class EdgeWatch:
 
     async def _of_now(self, live: LiveEntity, lease: Lease) -> LiveEntity:
         """The entity with what is kept: it may be here from an earlier lease, since when others
-        have sent more frames.
+        have sent more frames, and sockets have moved to other edges.
         """
         return live if live.is_active(lease) else (await self._host.inspected(live.key, lease))[0]
 
@@ -101,8 +101,14 @@ class EdgeWatch:
             if each not in there:
                 self._go(self._end_socket(live.key, each))
 
-    def _end_unheard(self, edge: str, began: float) -> None:
+    async def _end_unheard(self, edge: str, began: float) -> None:
         for live in self._host.with_sockets_at(edge):
-            for each in live.sockets_at(edge):
-                if live.heard.get(each, began) <= began:
-                    self._go(self._end_socket(live.key, each))
+            lease = self._owner.check(live.key)
+            if lease is not None:
+                with suppress(TenureError):  # whoever has the key asks
+                    self._end_unheard_of(await self._of_now(live, lease), edge, began)
+
+    def _end_unheard_of(self, live: LiveEntity, edge: str, began: float) -> None:
+        for each in live.sockets_at(edge):
+            if live.heard.get(each, began) <= began:
+                self._go(self._end_socket(live.key, each))

@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from tenure import StoreFailed
+from tenure.entities import edge_watch
+from tenure.protocol.entity.messages import MOVE, SocketMoved
+from tenure.transport.link import Unconnected
+from tenure.wire.entity import packed
 from tests.unit.entities.socket_stories import Radio
 from tests.unit.entities.stage import attached, on_stage
 
@@ -85,3 +89,39 @@ async def test_an_owner_that_has_a_key_again_asks_its_edge_with_the_numbers_of_n
         assert (ann.received[1:], ann.code) == (["from another", "from the first again"], None)
         ann.leave()
         await stage.done(task)
+
+
+async def test_a_socket_that_has_moved_on_is_not_ended_with_its_former_edge(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By an owner that has its key again, and has looked at nothing since."""
+    async with on_stage(4, kind=Radio) as stage:
+        one, two, three, four = stage.members
+        key, other = stage.key_of(one), stage.key_of(one, "other")
+        await stage.move(other, to=one)  # and it stays there
+        _, task = attached(two, other)
+        ann, _ = attached(two, key)
+        await stage.until(lambda: ann.received)
+        await stage.move(key, to=three)
+        [socket] = [each for each in two.station.edge._sockets.values() if each.key == key]
+        four.station.edge._sockets[socket.id] = two.station.edge._sockets.pop(socket.id)
+        moved = packed(SocketMoved(socket.id, four.station.owner.address))
+        assert await stage.done(four.station.edge._caller.call(key, MOVE, moved))
+        assert three.station.host._live[key].sockets_at(four.station.owner.address)
+        await stage.move(key, to=one)
+
+        async def fail(_: str) -> None:
+            raise Unconnected("nobody listens there")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(one.station._links, "link", fail)
+            patched.setattr(edge_watch, "PAUSES", (0.0,))
+            one.station._watch.look(two.station.owner.address)
+            for _ in range(10):
+                one.station.host._live.move_to_end(other, last=False)  # it is asked for first
+                await stage.cluster.turn(0.1)
+        await stage.done(one[key].say("to the edge of now"))
+        await stage.until(lambda: len(ann.received) > 1 or ann.code)
+        assert (ann.received[1:], ann.code) == (["to the edge of now"], None)
+        ann.leave()
+        task.cancel()
