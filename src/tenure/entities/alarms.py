@@ -95,7 +95,7 @@ async def ring_alarm(host: EntityHost, key: str | int) -> None:
     async def put_off(turn: EntityTurn) -> bytes:
         name, entry, told = rung[0]
         # The handler was told this time, which was not kept: the clock may have been set back.
-        turn.latest = told
+        turn.live.told = max(turn.live.told, told)
         if turn.live.envelope.alarms.get(name) == entry:  # it was not set anew, and committed
             pause = min(FIRST_PAUSE * 2 ** min(entry.attempts, 20), LONGEST_PAUSE)
             later = SetAlarm(entry.due, turn.now() + pause, entry.attempts + 1)

@@ -212,7 +212,8 @@ class EntityTurn:
     def now(self) -> float:
         """See `Entity.now`."""
         self.check()
-        self.latest = max(self.gate.wall(), self.live.envelope.latest, self.latest)
+        live = self.live
+        self.latest = live.told = max(self.gate.wall(), live.envelope.latest, live.told)
         return self.latest
 
     def fair_now(self) -> float:

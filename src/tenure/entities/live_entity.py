@@ -40,6 +40,7 @@ class LiveEntity:
         "readings",
         "state",
         "stored",
+        "told",
         "type",
         "unknown",
         "used_at",
@@ -74,6 +75,8 @@ class LiveEntity:
         self.found: dict[bytes, int] = {}
         """The number of the last frame to each socket that was kept when the instance began. The
         numbers after these are given here."""
+        self.told = 0.0
+        """The latest wall time that the entity was told here, which may not be kept."""
         self.state: Any = UNREAD
         """The decoded state for turns, which change it."""
         self.unknown: UnknownFields | None = None

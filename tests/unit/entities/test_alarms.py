@@ -161,6 +161,19 @@ async def test_time_never_goes_back_for_a_key() -> None:
         assert await clocks["b"].set_in("x", 1000) == first - 500
 
 
+class Sundial(Counter):
+    async def time(self) -> float:
+        return self.now()
+
+
+async def test_time_never_goes_back_after_a_call_that_kept_nothing() -> None:
+    async with on_stage(1, kind=Sundial) as stage:
+        (dials,) = stage.members
+        first = await dials["a"].time()
+        dials.station.host.gate.wall = lambda: first - 500
+        assert await dials["a"].time() == first
+
+
 async def test_alarms_that_cannot_be_set_are_refused() -> None:
     async with on_stage(1, kind=Clock) as stage:
         (clocks,) = stage.members
