@@ -150,7 +150,7 @@ class FrameReader:
             if size < at + 2 + wide:
                 return None
             length = int.from_bytes(buffer[at + 2 : at + 2 + wide], "big")
-        if length > self._most_bytes - self._pieces_bytes:
+        if length > self._most_bytes - self._pieces_bytes and first & _OPCODE < CLOSE:
             why = f"a message of more than {self._most_bytes} bytes"
             raise FrameError(WSCloseCode.MESSAGE_TOO_BIG, why)
         ends = begins + length

@@ -171,6 +171,12 @@ def test_what_arrives_of_a_frame_is_added_to_what_came_before_and_not_copied_wit
     assert taken(reader) == [(BINARY, bytes(15 << 20))]
 
 
+def test_a_ping_may_come_between_the_pieces_of_the_longest_message() -> None:
+    reader = FrameReader(8)
+    reader.feed(sent(b"12345678", first=0) + sent(b"a ping", PING) + sent(b"", PIECE))
+    assert taken(reader) == [(PING, b"a ping"), (BINARY, b"12345678")]
+
+
 def test_a_message_has_only_so_many_pieces() -> None:
     reader = FrameReader(100)
     reader.feed(sent(b"", first=0) + sent(b"", PIECE, first=0) * (MOST_PIECES - 1))
