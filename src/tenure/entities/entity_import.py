@@ -16,6 +16,7 @@ from functools import partial
 from typing import Literal, TypeAlias, TypeVar
 
 from tenure.base.instants import in_seconds
+from tenure.client.lease import Lease
 from tenure.entities.arriving_state import arriving, arriving_state
 from tenure.entities.entity_lines import UNFIT, GivenLines, LinesOfKept
 from tenure.entities.entity_turn import EntityTurn
@@ -52,8 +53,10 @@ class EntityImport:
         self._lines = LinesOfKept(host.kind)
         self._tasks: dict[PutName, asyncio.Task[PutDone | NotSeen]] = {}
         self._nonce = secrets.token_bytes(NONCE_BYTES)
-        self._before: dict[str | int, Envelope] = {}
-        """What was there of entities that are arriving, the one that began first at the front."""
+        self._before: dict[str | int, tuple[Lease, Envelope]] = {}
+        """What was there of entities that are arriving, the one that began first at the front, and
+        under which lease: after another owner had the key, it may have been replaced meanwhile.
+        """
 
     async def put(self, asked: PutEntity) -> PutDone | NotSeen:
         """Put some lines in. Raises what has ended the turn."""
@@ -128,7 +131,9 @@ class EntityImport:
         arrived = (half.digest, half.parts) if half is not None else None
         if arrived != (asked.digest, asked.part) or not self._counts(asked.permit):
             return ""  # it has not begun, or another import goes on with it
-        before = self._before.pop(asked.key, None)
+        lease, before = self._before.pop(asked.key, (None, None))
+        if lease != turn.lease:
+            before = None
         await self._host.gate.replace(turn, before or Envelope())
         there = "nothing is there now" if before is None else "what was there is there again"
         return f"{there}; "
@@ -150,7 +155,7 @@ class EntityImport:
                 return self._done("part", parts=parts)
         else:
             if half is None:
-                self._remember(asked.key, kept)
+                self._remember(asked.key, turn.lease, kept)
             if kept.collections:  # one commit cannot take the place of their items
                 self._check_room(asked.key, given)
                 state = arriving_state(asked.digest, 0)
@@ -160,10 +165,10 @@ class EntityImport:
             self._before.pop(asked.key, None)
         return self._done("put" if asked.is_last else "part", parts=asked.part + 1)
 
-    def _remember(self, key: str | int, kept: Envelope) -> None:
+    def _remember(self, key: str | int, lease: Lease, kept: Envelope) -> None:
         self._before.pop(key, None)
         if self._host.gate.store is None or not kept.collections:
-            self._before[key] = kept
+            self._before[key] = lease, kept
         while len(self._before) > MOST_BEFORE:
             del self._before[next(iter(self._before))]
 

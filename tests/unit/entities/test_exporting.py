@@ -21,6 +21,7 @@ from tenure.protocol.entity.export_lines import EntityDigest, read_entity_lines
 from tenure.protocol.entity.inspection import NotSeen
 from tests.unit.cli.test_commands import to
 from tests.unit.cli.test_entities_files import ended, kept_in, lines_of
+from tests.unit.entities.stage import on_stage
 from tests.unit.entities.test_inspecting import SECRET, Room, Rooms, guarded, rooms
 
 pytestmark = pytest.mark.asyncio
@@ -313,6 +314,28 @@ async def test_what_was_there_comes_back_if_a_later_part_is_refused(
         else:
             assert refused.why.startswith("nothing is there now; the lines cannot be kept")
             assert await halls["attic"].everything() == (Things(), 0, {}, [])
+
+
+async def test_what_was_there_before_a_key_moved_does_not_come_back() -> None:
+    """What another owner has kept of it meanwhile would be forgotten, and nobody told."""
+    collection = {"line": "collection", "name": "notes", "last": 1}
+    note = {"line": "item", "at": 1, "added": 1.0, "value": {"text": "new"}}
+    part = lines_of_hall(collection, note).partition(b"\n")[2]
+    unfit = lines_of_hall(collection, note | {"value": 3})
+    async with on_stage(2, kind=Hall) as stage:
+        one, two = stage.members
+        key = stage.key_of(one)
+        await stage.done(one[key].fill(2))
+        taking = EntityImport(one.station.host, one.station._settings.environment.clock)
+        of_all: dict[str, Any] = {"kind": "Hall", "digest": b"digest", "key": key}
+        of_all["permit"] = (await taken(taking, put_of(part, is_last=False, **of_all))).permit
+        there = (await taken(taking, put_of(part, is_last=False, **of_all))).there
+        await taken(taking, put_of(part, is_last=False, replaces=there, **of_all))
+        await stage.move(key, to=two)
+        await stage.move(key, to=one)
+        refused = await stage.done(taking.put(put_of(unfit, part=1, **of_all)))
+        assert isinstance(refused, NotSeen)
+        assert refused.why.startswith("nothing is there now; the lines cannot be kept")
 
 
 async def test_an_entity_has_no_more_alarms_than_it_could_set() -> None:
