@@ -255,9 +255,7 @@ class FrameSocket(ConnectedPeer, asyncio.Protocol):
 
     def _on_close(self, payload: bytes) -> None:
         self.why = self.why or closed_because(payload)
-        if self._ending is None:
-            self.transport.write(close_frame(WSCloseCode.OK, "", self._framed))
-            self._cut_off_soon()
+        self.end(WSCloseCode.OK, "")
         self.transport.close()
 
     def eof_received(self) -> None:

@@ -260,6 +260,19 @@ async def test_answers_of_one_turn_of_the_loop_go_out_in_one_piece_and_before_th
         assert await heard(reader) == (CLOSE, (1002).to_bytes(2, "big") + b"the last")
 
 
+async def test_whoever_asks_and_closes_at_once_is_answered_before_the_end() -> None:
+    class Answering(Counting):
+        def received(self, connection: Connection, data: bytes) -> None:
+            connection.send(data)
+
+    async with opened(Answering()) as ([(reader, writer)], _):
+        writer.write(sent(b"asked") + sent(b"", CLOSE))
+        assert [await heard(reader) for _ in range(2)] == [
+            (BINARY, b"asked"),
+            (CLOSE, WSCloseCode.OK.to_bytes(2, "big")),
+        ]
+
+
 async def test_a_frame_that_does_not_go_on_ends_its_connection() -> None:
     async with opened(Counting()) as ([(reader, writer)], door):
         writer.write(sent(bytes(MIB))[:-1])
