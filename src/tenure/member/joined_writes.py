@@ -26,12 +26,12 @@ class JoinedWrites:
         )  # asked once: many are, all the time
         return found
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray | memoryview) -> None:
         """Write, or keep what may be a head: if it is none, that does no harm."""
         if self._held:
             held, self._held = self._held, b""
             self.plain.writelines((held, data))
-        elif data.startswith(HEAD):
+        elif isinstance(data, bytes) and data.startswith(HEAD):
             self._held = data
             self._loop.call_soon(self._let_go)
         else:

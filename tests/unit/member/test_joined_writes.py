@@ -46,6 +46,16 @@ async def test_a_head_is_written_with_the_body_that_follows() -> None:
 
 
 @pytest.mark.asyncio
+async def test_what_is_no_bytes_is_written_too() -> None:
+    """Starlette's answers may have bodies of `memoryview`."""
+    written = Written()
+    joined = JoinedWrites(written)
+    for part in (HEAD, memoryview(b"{"), memoryview(b"}"), bytearray(b"more")):
+        joined.write(part)
+    assert written.parts == [HEAD + b"{", b"}", b"more"]
+
+
+@pytest.mark.asyncio
 async def test_a_head_alone_waits_for_no_more_than_a_pass() -> None:
     """Of a stream of events, the first may come much later."""
     written = Written()
