@@ -43,6 +43,6 @@ class JoinedWrites:
         self.plain.close()
 
     def _let_go(self) -> None:
-        if self._held:
-            held, self._held = self._held, b""
+        held, self._held = self._held, b""
+        if held and not self.plain.is_closing():
             self.plain.write(held)

@@ -81,6 +81,17 @@ async def test_what_is_kept_is_written_before_the_connection_ends() -> None:
 
 
 @pytest.mark.asyncio
+async def test_nothing_is_written_to_a_connection_that_has_ended() -> None:
+    """uvloop raises for that."""
+    written = Written()
+    joined = JoinedWrites(written)
+    joined.write(HEAD)
+    written.close()
+    await asyncio.sleep(0)
+    assert written.parts == []
+
+
+@pytest.mark.asyncio
 @pytest.mark.parametrize("last", [b"", b"connection: close\r\n"])
 async def test_a_listener_sends_a_head_before_the_application_has_a_body(last: bytes) -> None:
     goes_on = asyncio.Event()
