@@ -343,7 +343,7 @@ async def sent(
                 return
             if left is None:
                 if part:
-                    transport.writelines((b"%x\r\n" % len(part), part, b"\r\n"))
+                    transport.write(b"%x\r\n%b\r\n" % (len(part), part))  # see `JoinedWrites`
                 continue
             left -= len(part)
             if left < 0:

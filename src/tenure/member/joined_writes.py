@@ -30,7 +30,9 @@ class JoinedWrites:
         """Write, or keep what may be a head: if it is none, that does no harm."""
         if self._held:
             held, self._held = self._held, b""
-            self.plain.writelines((held, data))
+            # Not `writelines`: in some Pythons, such as 3.12.8 and 3.13.1, it never pauses whoever
+            # writes to a peer that reads nothing (CVE-2024-12254).
+            self.plain.write(b"".join((held, data)))
         elif isinstance(data, bytes) and data.startswith(HEAD):
             self._held = data
             self._loop.call_soon(self._let_go)
