@@ -21,7 +21,7 @@ from tenure.gateway.passed_headers import (
     TrustedProxies,
     for_owner,
 )
-from tenure.member.asgi import RELAYED, Relayed, Scope, header
+from tenure.member.asgi import RELAYED, Relayed, Scope
 from tenure.member.forwarding import KeptConnections
 from tenure.routing.finder import Watching
 from tenure.routing.outstanding import MOST_OUTSTANDING
@@ -218,8 +218,9 @@ def said_of_client(scope: Scope, *, is_trusted: bool) -> bytes:
     """The value of that header. A load balancer that is trusted says who its client is."""
     host, port = scope["client"]
     if is_trusted:
-        said = header(scope["headers"], FORWARDED_FOR) or b""
-        nearest = said.rpartition(b",")[2].strip().decode("latin-1")
+        # Some put a header of their own behind that of a client, which may say anything.
+        said = [value for name, value in scope["headers"] if name == FORWARDED_FOR] or [b""]
+        nearest = said[-1].rpartition(b",")[2].strip().decode("latin-1")
         host, port = (nearest, 0) if nearest and " " not in nearest else (host, port)
     return str(Relayed(NAME, host, port, scope["scheme"])).encode()
 

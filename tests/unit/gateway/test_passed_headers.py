@@ -4,6 +4,7 @@ import pytest
 
 from tenure.errors import ConfigurationError
 from tenure.gateway.passed_headers import ClientSeen, TrustedProxies, for_client, for_owner
+from tenure.gateway.targets import said_of_client
 
 STRANGER = ClientSeen("10.0.0.9", "https", is_trusted=False)
 BALANCER = ClientSeen("10.0.0.9", "http", is_trusted=True)
@@ -64,6 +65,14 @@ def test_a_load_balancer_is_believed() -> None:
         (b"x-forwarded-proto", b"https"),
         (b"x-forwarded-host", b"shop.example"),
     ]
+
+
+def test_an_address_before_that_of_a_load_balancer_counts_for_nothing() -> None:
+    """HAProxy puts a header of its own behind that of a client."""
+    said = [(b"x-forwarded-for", b"6.6.6.6"), (b"x-forwarded-for", b"192.0.2.1, 192.0.2.2")]
+    scope = {"client": ("10.0.0.9", 1), "scheme": "http", "headers": [HOST, *said]}
+    assert said_of_client(scope, is_trusted=True) == b"gateway 192.0.2.2 0 http"
+    assert said_of_client(scope, is_trusted=False) == b"gateway 10.0.0.9 1 http"
 
 
 def test_who_is_trusted_is_said_by_address_or_network() -> None:
