@@ -33,6 +33,7 @@ from tenure.protocol.balance.policy import (
     forbidden,
     nothing_to_plan,
     obeying,
+    only,
     open_to_more,
 )
 from tenure.protocol.balance.scale import Hashed, Sampled, Scale
@@ -94,12 +95,14 @@ def check_owners(situation: Situation, plan: Plan) -> None:
             )
         if owner != NOBODY and owner not in known:
             raise PolicyFailed(f"it gives ranges to {owner}, which is not a candidate")
-    pinned = {pin.key: pin.name for pin in situation.pins}
+    pinned = RangeMap("")
+    for key, name in situation.pins:
+        pinned.assign(only(key), name)
     for move in changes(situation.present, plan):
         taker = known.get(move.taker)
         if taker is None or not taker.cordoned:
             continue
-        if pinned.get(move.range.start) != taker.name:
+        if not pinned.has(move.range, taker.name):
             raise PolicyFailed(f"it gives {move.range} to {taker.name}, which is cordoned")
 
 

@@ -196,3 +196,13 @@ def test_where_all_are_cordoned_nobody_is_allowed() -> None:
     assert in_time(Outside(Fixed(RangeMap(NOBODY))), Situation(cordoned, EMPTY)).again_at == (
         FAR_FUTURE
     )
+
+
+def test_a_pin_to_a_cordoned_owner_gives_it_that_key_and_no_more() -> None:
+    cordoned, key = BOB._replace(cordoned=True), at(50)
+    situation = Situation([ANN, cordoned], EMPTY, pins=[Pin(key, "bob"), Pin(key + b"\0", "bob")])
+    both = RangeMap(1)
+    both.assign(KeyRange(key, key + b"\0\0"), 2)
+    assert Outside(Fixed(both))(situation).owners == both
+    with pytest.raises(PolicyFailed, match="to bob, which is cordoned"):
+        Outside(Fixed(HALVES))(situation)
