@@ -133,8 +133,11 @@ class MoveBudget:
         return owners
 
     def _pieces(self, move: PlannedMove) -> Iterator[PlannedMove]:
-        """The parts of a move that nobody has planned before, from an owner that stays."""
-        if move.giver in self._there:
+        """The parts of a move that nobody has planned before, from an owner that stays.
+
+        If nobody is to have a range, all are cordoned: its owner keeps it (`obeying`).
+        """
+        if move.giver in self._there and move.taker != NOBODY:
             for piece, planned in self._last.within(move.range):
                 if planned != move.taker:
                     yield move._replace(range=piece)

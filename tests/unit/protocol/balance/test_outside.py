@@ -206,3 +206,11 @@ def test_a_pin_to_a_cordoned_owner_gives_it_that_key_and_no_more() -> None:
     assert Outside(Fixed(both))(situation).owners == both
     with pytest.raises(PolicyFailed, match="to bob, which is cordoned"):
         Outside(Fixed(HALVES))(situation)
+
+
+def test_cordoned_owners_keep_what_a_policy_gives_to_nobody() -> None:
+    """So plans a policy that looks only at owners that may be given more."""
+    cordoned = [ANN._replace(cordoned=True), BOB._replace(cordoned=True)]
+    plan = Outside(Fixed(RangeMap(NOBODY)))(Situation(cordoned, table(HALVES)))
+    assert plan.owners == HALVES
+    assert not plan.held_back
