@@ -116,8 +116,13 @@ class MoveBudget:
         self._scale = _scale(situation)
         passed = max(0, situation.now - before.at)
         self.budget = min(BUDGET, before.budget + BUDGET * passed / REFILL_NS)
-        shares = _shares(situation)
-        self.fills = {each: before.fills.get(each, share) for each, share in shares.items()}
+        lacks = _shares(situation)
+        for key_range, owner in before.last:
+            if owner in lacks:
+                lacks[owner] -= self._part(key_range)
+        self.fills = {
+            each: min(before.fills.get(each, lack), max(0.0, lack)) for each, lack in lacks.items()
+        }
         self.kept: list[float] = []
         """The parts of the key space of the moves that were not made."""
 
@@ -189,7 +194,7 @@ def _before(situation: Situation) -> OutsideMemory:
     return OutsideMemory(RangeMap.at_starts(starts, having), BUDGET, situation.now, fills)
 
 
-def _shares(situation: Situation) -> Mapping[int, float]:
+def _shares(situation: Situation) -> dict[int, float]:
     """The part of the key space that each owner should have for its capacity, about."""
 
     def capacity(candidate: Candidate) -> float:

@@ -214,3 +214,11 @@ def test_cordoned_owners_keep_what_a_policy_gives_to_nobody() -> None:
     plan = Outside(Fixed(RangeMap(NOBODY)))(Situation(cordoned, table(HALVES)))
     assert plan.owners == HALVES
     assert not plan.held_back
+
+
+def test_an_owner_that_was_filled_with_free_ranges_is_not_filled_again() -> None:
+    alone = Outside(Fixed(ALL_ANN))(Situation([ANN], EMPTY))
+    came = Situation([ANN, BOB], table(ALL_ANN), memory=alone.memory)
+    filled = Outside(Fixed(HALVES))(came)
+    again = Situation([ANN, BOB], table(HALVES), memory=filled.memory)
+    assert moved(table(HALVES), Outside(Fixed(ALL_ANN))(again)) == pytest.approx(BUDGET)
