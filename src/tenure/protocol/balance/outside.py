@@ -82,6 +82,11 @@ class Outside:
         again_at = min(plan.again_at, paid.again_at) if paid.kept else plan.again_at
         return Plan(owners, plan.why, held_back, memory, again_at)
 
+    @staticmethod
+    def after_failure(memory: object) -> object:
+        """The budget: otherwise a policy that now fails and now plans would have no bound."""
+        return memory._replace(inner=None) if isinstance(memory, OutsideMemory) else None
+
 
 def check_owners(situation: Situation, plan: Plan) -> None:
     """Raise PolicyFailed if the plan names an owner that may not have the range."""

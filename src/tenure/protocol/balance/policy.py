@@ -135,6 +135,14 @@ def is_outside(policy: Policy) -> bool:
     return bool(getattr(policy, "is_outside", False))
 
 
+def after_failure(policy: Policy, memory: object) -> object:
+    """What the policy finds of its memory after it has failed: nothing, if it does not say
+    otherwise, because its memory may be what it failed at.
+    """
+    kept = getattr(policy, "after_failure", None)
+    return None if kept is None else kept(memory)
+
+
 ENOUGH = 10
 """How often a policy is asked again while nothing else happens: none wants it as often."""
 

@@ -18,6 +18,7 @@ from tenure.protocol.balance.policy import (
     PolicyFailed,
     Situation,
     Why,
+    after_failure,
     changes,
     in_time,
 )
@@ -222,3 +223,13 @@ def test_an_owner_that_was_filled_with_free_ranges_is_not_filled_again() -> None
     filled = Outside(Fixed(HALVES))(came)
     again = Situation([ANN, BOB], table(HALVES), memory=filled.memory)
     assert moved(table(HALVES), Outside(Fixed(ALL_ANN))(again)) == pytest.approx(BUDGET)
+
+
+def test_a_failure_fills_up_no_budget() -> None:
+    present, policy = table(HALVES), Fixed(INTERLEAVED)
+    outside = Outside(policy)
+    plan = outside(Situation([ANN, BOB], present))
+    kept = after_failure(outside, plan.memory)
+    assert outside(Situation([ANN, BOB], present, memory=kept)).owners == plan.owners
+    assert policy.found == [None, None], "its own memory may be what it failed at"
+    assert after_failure(outside, "of another policy") is None

@@ -29,6 +29,7 @@ from tenure.protocol.balance.policy import (
     Pin,
     Policy,
     Situation,
+    after_failure,
     follows_load,
     is_outside,
 )
@@ -266,10 +267,12 @@ class Planner:
         self._failed += 1
 
     def _stand_in(self, now: Instant) -> None:
+        kept = after_failure(self.policy, self._memory)
         work = self.planning(now, Staying(self.plan))
         made = work.carry_out()
         if isinstance(made, Planned):
             self.follow(now, work, made)
+        self._memory = kept
 
     def follow(self, now: Instant, work: Planning, made: Planned) -> None:
         """Follow this plan from now on, without what it gives to owners that have left since."""

@@ -7,7 +7,7 @@ from tenure.protocol.lease.answers import Impossible, Steered
 from tenure.protocol.lease.leader.events import CreatePool, QuestionAsked
 from tenure.protocol.lease.leader.policies import chosen_policy
 from tenure.protocol.lease.leader.policy_calls import ROUNDS
-from tenure.protocol.lease.steering_events import ChoosePolicy, Freeze, ReadPlan
+from tenure.protocol.lease.steering_events import ChoosePolicy, Freeze, ReadPlan, Unfreeze
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import DEFAULT
 from tests.unit.protocol.lease.driven_manager import Driven
@@ -128,3 +128,31 @@ def test_a_leader_that_does_not_know_the_policy_leaves_all_as_it_was_and_says_so
     answer = second.ask(ReadPlan("p"))
     assert isinstance(answer, Impossible)
     assert "this manager does not know own:Policy" in answer.why
+
+
+class Remembering(Failing):
+    """Keeps of its memory, after it has failed, that it was once there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[object] = []
+
+    def __call__(self, situation: Situation) -> Plan:
+        self.found.append(situation.memory)
+        return super().__call__(situation)._replace(memory="all")
+
+    def after_failure(self, memory: object) -> object:
+        return f"of {memory}"
+
+
+def test_a_policy_that_fails_keeps_what_it_says_of_its_memory() -> None:
+    policy = Remembering()
+    policy.fails = False
+    driven = with_policy(policy)
+    freeze(driven)
+    driven.plan()
+    policy.fails = True
+    driven.take(QuestionAsked(8, Unfreeze(pool="p")))
+    driven.plan()
+    asked_at(driven, policy, 1)
+    assert policy.found[-1] == "of all"
