@@ -46,6 +46,10 @@ SOME_LEFT = BUDGET / 100
 """Less counts as used up, so that a policy is not asked again for next to nothing."""
 
 
+LEAST_PAUSE_NS = seconds(1)
+"""The soonest that a policy is asked again for its own sake: each time costs the leader a step."""
+
+
 class OutsideMemory(NamedTuple):
     """What is known of the last round."""
 
@@ -80,6 +84,8 @@ class Outside:
         held_back = [*forbidden(situation), *paid.held_back(), *plan.held_back]
         memory = OutsideMemory(owners, paid.budget, situation.now, paid.fills, plan.memory)
         again_at = min(plan.again_at, paid.again_at) if paid.kept else plan.again_at
+        if again_at > situation.now:  # what is not later is refused as nonsense
+            again_at = max(again_at, Instant(situation.now + LEAST_PAUSE_NS))
         return Plan(owners, plan.why, held_back, memory, again_at)
 
     @staticmethod
@@ -177,7 +183,7 @@ class MoveBudget:
     def again_at(self) -> Instant:
         """When the next move can be paid."""
         wait = (SOME_LEFT - self.budget) / BUDGET * REFILL_NS
-        return Instant(self._situation.now + max(int(wait), seconds(1)))
+        return Instant(self._situation.now + max(int(wait), LEAST_PAUSE_NS))
 
     def held_back(self) -> Iterator[HeldBack]:
         """What was not moved, in words."""

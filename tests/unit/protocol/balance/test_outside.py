@@ -233,3 +233,16 @@ def test_a_failure_fills_up_no_budget() -> None:
     assert outside(Situation([ANN, BOB], present, memory=kept)).owners == plan.owners
     assert policy.found == [None, None], "its own memory may be what it failed at"
     assert after_failure(outside, "of another policy") is None
+
+
+class Eager(Fixed):
+    """Wants to be asked again a nanosecond later."""
+
+    def __call__(self, situation: Situation) -> Plan:
+        return super().__call__(situation)._replace(again_at=Instant(situation.now + 1))
+
+
+def test_it_is_asked_again_after_a_second_at_the_earliest() -> None:
+    now = Instant(seconds(100))
+    plan = Outside(Eager(HALVES))(Situation([ANN, BOB], table(HALVES), now))
+    assert plan.again_at == seconds(101)
