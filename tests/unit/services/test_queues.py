@@ -259,7 +259,7 @@ async def test_what_a_reader_acknowledges_of_an_earlier_life_concerns_the_presen
         await begun(stage)
         await enqueue(stage, "x")
         found = await drain(stage, reader="1.1.1.ab", acknowledge=1000)
-        found = await drain(stage, reader=found.body["reader"])
+        found = await drain(stage, reader=found.body["reader"], acknowledge=1000)
         assert (found.status, messages(found)) == (200, ["x"])
 
 

@@ -301,16 +301,16 @@ class Queue(ExpiringEntity[QueueState]):
         """
         self._begin_if_new()
         state = self.state
-        number, _, life = reader.partition(".")
-        asked = int(number) if number.isdecimal() and len(number) < NUMBER_DIGITS else -1
-        if reader and life != state.life:
+        asked = _number(reader)
+        if reader and reader.partition(".")[2] != state.life:
             # A question that was on its way for long takes nothing over: nobody asks a second time.
             state.named = max(state.named, state.reader) + 1
             return SignedOn(f"{state.named}.{state.life}", 0, is_named_anew=True)
         if not reader:
             self._take_over()
-        elif state.reader < asked <= state.named:
+        elif self._is_named(asked):
             self._take_over(asked)
+            acknowledge = 0  # it was given nothing: the number belongs to a life that is gone
         elif asked != state.reader:
             raise _taken_over()
         self._acknowledge(acknowledge)
@@ -342,6 +342,10 @@ class Queue(ExpiringEntity[QueueState]):
         self._check_reader(reader)
         self._acknowledge(number)
         return self._shown()
+
+    def _is_named(self, number: int) -> bool:
+        """Whether a reader was given this number, and has not taken over yet."""
+        return self.state.reader < number <= self.state.named
 
     def _check_reader(self, reader: Reader) -> None:
         number, _, life = reader.partition(".")
@@ -432,6 +436,12 @@ def _keep_last(kept: dict[str, T], name: str, what: T, most: ServiceLimit) -> No
     kept[name] = what
     while len(kept) > most.most:
         del kept[next(iter(kept))]
+
+
+def _number(reader: Reader) -> int:
+    """The number in a reader's name; -1 if it cannot be one of ours."""
+    number = reader.partition(".")[0]
+    return int(number) if number.isdecimal() and len(number) < NUMBER_DIGITS else -1
 
 
 def _taken_over() -> ServiceRefusal:
