@@ -290,6 +290,17 @@ async def test_whoever_was_named_later_and_reads_is_the_reader() -> None:
             assert refused.body["error"] == "taken_over", made_up
 
 
+async def test_a_reader_that_asks_through_an_older_process_is_not_refused() -> None:
+    """That process waits for entries under the name that was given, and then asks once more."""
+    async with on_service_stage("queues") as stage:
+        former = await begun(stage)
+        queue = stage.service.entities["q"]
+        named = await queue.sign_on("1.1.1.ab", 0, 100)
+        await queue.wait(named.reader, DEADLINE_SECONDS)
+        assert (await queue.sign_on(named.reader, 0, 100)).reader == named.reader
+        assert (await drain(stage, reader=former)).body["error"] == "taken_over"
+
+
 async def test_a_socket_that_was_taken_over_acknowledges_nothing_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -329,6 +329,8 @@ class Queue(ExpiringEntity[QueueState]):
         """Wait until there is an entry. Raises ServiceRefusal for a former reader."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
+                if self._is_named(_number(reader)):  # a process of an older release asks again
+                    return
                 self._check_reader(reader)
                 while not self.state.entries:
                     await self.changed()
