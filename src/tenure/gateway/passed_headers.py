@@ -72,7 +72,9 @@ def for_owner(headers: PairsOfHeaders, client: ClientSeen) -> PairsOfHeaders:
         if name == b"host":
             host = value
         kept.append(each)
-    before = said.get(FORWARDED_FOR, b"")[:MOST_FORWARDED_BYTES]
+    before = said.get(FORWARDED_FOR, b"")
+    if len(before) > MOST_FORWARDED_BYTES:  # a client may have made up what comes first
+        before = before[-MOST_FORWARDED_BYTES:].partition(b",")[2].strip()
     here = client.host.encode()
     kept.append((FORWARDED_FOR, before + b", " + here if before else here))
     kept.append((FORWARDED_PROTO, said.get(FORWARDED_PROTO, client.scheme.encode())))

@@ -3,7 +3,13 @@
 import pytest
 
 from tenure.errors import ConfigurationError
-from tenure.gateway.passed_headers import ClientSeen, TrustedProxies, for_client, for_owner
+from tenure.gateway.passed_headers import (
+    MOST_FORWARDED_BYTES,
+    ClientSeen,
+    TrustedProxies,
+    for_client,
+    for_owner,
+)
 from tenure.gateway.targets import said_of_client
 
 STRANGER = ClientSeen("10.0.0.9", "https", is_trusted=False)
@@ -73,6 +79,16 @@ def test_an_address_before_that_of_a_load_balancer_counts_for_nothing() -> None:
     scope = {"client": ("10.0.0.9", 1), "scheme": "http", "headers": [HOST, *said]}
     assert said_of_client(scope, is_trusted=True) == b"gateway 192.0.2.2 0 http"
     assert said_of_client(scope, is_trusted=False) == b"gateway 10.0.0.9 1 http"
+
+
+def test_of_many_addresses_those_are_kept_that_were_said_last() -> None:
+    """Those before may be what a client has made up."""
+    made_up = b"6.6.6.6, " * MOST_FORWARDED_BYTES
+    passed = dict(for_owner([HOST, (b"x-forwarded-for", made_up + b"192.0.2.1")], BALANCER))
+    before, *said = passed[b"x-forwarded-for"].rsplit(b", ", 2)
+    assert said == [b"192.0.2.1", b"10.0.0.9"]
+    assert before.startswith(b"6.6.6.6, ")
+    assert len(before) < MOST_FORWARDED_BYTES
 
 
 def test_who_is_trusted_is_said_by_address_or_network() -> None:
