@@ -62,12 +62,12 @@ def for_owner(headers: PairsOfHeaders, client: ClientSeen) -> PairsOfHeaders:
     ended = ended_here(headers)
     for each in headers:
         name, value = each
-        if name in ended:
-            continue
         plain = name.replace(b"_", b"-") if b"_" in name else name
         if plain.startswith(DOUBTED):
             if client.is_trusted and plain == name and not name.startswith(OURS):
                 said[name] = said[name] + b", " + value if name in said else value
+            continue
+        if name in ended:  # not before: a client could end a load balancer's word here
             continue
         if name == b"host":
             host = value

@@ -81,6 +81,13 @@ def test_an_address_before_that_of_a_load_balancer_counts_for_nothing() -> None:
     assert said_of_client(scope, is_trusted=False) == b"gateway 10.0.0.9 1 http"
 
 
+def test_a_client_cannot_have_a_load_balancers_word_dropped() -> None:
+    """Some pass a client's Connection header on."""
+    said = [(b"x-forwarded-for", b"192.0.2.1"), (b"connection", b"x-forwarded-for, close")]
+    passed = dict(for_owner([HOST, *said], BALANCER))
+    assert passed[b"x-forwarded-for"] == b"192.0.2.1, 10.0.0.9"
+
+
 def test_of_many_addresses_those_are_kept_that_were_said_last() -> None:
     """Those before may be what a client has made up."""
     made_up = b"6.6.6.6, " * MOST_FORWARDED_BYTES
