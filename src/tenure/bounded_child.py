@@ -13,6 +13,7 @@ import resource
 import sys
 from collections.abc import Callable
 from math import ceil
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import BinaryIO, TypeAlias
@@ -52,7 +53,10 @@ def answer_within(
     """Answer requests until there are no more, or none comes for `idle_seconds`; each within
     `cpu_seconds`. Whatever is printed meanwhile goes to the standard error.
     """
-    requests = sys.stdin.buffer
+    # Not sys.stdin: Python aborts at its exit while a thread reads that.
+    requests = os.fdopen(os.dup(0), "rb")
+    with Path(os.devnull).open("rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         _bound(resource.RLIMIT_AS, memory_bytes)

@@ -6,12 +6,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from subprocess import DEVNULL, PIPE, Popen
 from threading import Thread
 
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.rangemap import RangeMap
+from tenure.bounded_child import command, environment
 from tenure.manager.policy_process import PolicyProcess
 from tenure.protocol.balance.outside import Outside
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
@@ -40,6 +42,17 @@ def running(name: str, plan_seconds: int = 1, **limits: float) -> Iterator[Polic
         yield process
     finally:
         process.close()
+
+
+@contextmanager
+def child(target: str, *idle_seconds: str) -> Iterator[Popen[bytes]]:
+    """Only the process, as it is begun."""
+    begun = command("tenure.manager.policy_child", target, "1", str(1 << 30), *idle_seconds)
+    with Popen(begun, stdin=PIPE, stdout=DEVNULL, env=environment()) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def made(policy: PolicyProcess, situation: Situation = NEW) -> Planned | PlanningFailed:
@@ -143,6 +156,11 @@ def test_a_module_that_hangs_while_it_is_imported_is_ended(
         pytest.raises(PolicyFailed, match="importing it took more than 1 s"),
     ):
         policy(NEW)
+
+
+def test_a_process_that_nobody_asks_ends_in_good_order() -> None:
+    with child(f"{sample_policies.__name__}:ToFirst", "1") as process:
+        assert process.wait(DEADLINE_SECONDS) == 0
 
 
 def test_whoever_closes_it_waits_for_no_plan() -> None:
