@@ -5,7 +5,8 @@ process of its own, which holds no lease, no token and no socket, and the system
 has used its time or its memory. Requests come at its standard input, and answers go to its standard
 output. The other side ends it when an answer takes too long.
 
-A thread reads the requests: so the process ends when the other side has gone, even while it works.
+A thread reads the requests: so the process ends when the other side has gone, even while it works,
+or still imports what it needs.
 """
 
 import os
@@ -63,9 +64,9 @@ def answer_within(
         _bound(resource.RLIMIT_FSIZE, 0)
         _bound(resource.RLIMIT_CORE, 0)
         os.nice(NICE)
-        answering = load()
         came: SimpleQueue[bytes] = SimpleQueue()
         Thread(target=_read, args=(requests, came), daemon=True).start()
+        answering = load()
         _say(answers, READY)
         while True:
             try:

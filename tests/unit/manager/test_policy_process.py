@@ -158,6 +158,17 @@ def test_a_module_that_hangs_while_it_is_imported_is_ended(
         policy(NEW)
 
 
+def test_a_module_that_hangs_while_it_is_imported_ends_with_the_manager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "hanging_module.py").write_text("import time\ntime.sleep(3600)\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{ROOT}")
+    with child("hanging_module:Policy") as process:
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(DEADLINE_SECONDS) == 0
+
+
 def test_a_process_that_nobody_asks_ends_in_good_order() -> None:
     with child(f"{sample_policies.__name__}:ToFirst", "1") as process:
         assert process.wait(DEADLINE_SECONDS) == 0
