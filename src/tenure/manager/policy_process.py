@@ -5,7 +5,9 @@ A thread asks it and waits, a few seconds at most. What it answers is read as da
 
 import os
 import selectors
+import signal
 import time
+from contextlib import suppress
 from subprocess import DEVNULL, PIPE, Popen
 from threading import Lock
 
@@ -79,7 +81,7 @@ class PolicyProcess:
         process, self._process = self._process, None
         if process is None:
             return 0
-        process.kill()
+        _kill(process)
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
@@ -90,7 +92,7 @@ class PolicyProcess:
         self._is_closed = True
         process = self._process
         if process is not None:
-            process.kill()  # so that whoever waits for it does so no longer
+            _kill(process)  # so that whoever waits for it does so no longer
         with self._in_use:
             self.end()
 
@@ -109,6 +111,7 @@ class PolicyProcess:
                 stderr=DEVNULL,
                 bufsize=0,
                 env=environment(),
+                process_group=0,
             )
             gives_up_at = time.monotonic() + self._begin_seconds
             try:
@@ -122,14 +125,17 @@ class PolicyProcess:
         return self._process
 
     def _why_it_ended(self) -> str:
-        process = self._process
-        status = None if process is None else process.poll()
-        ended = self.end() if status is None else status
-        self.end()
         return (
-            f"its process ended with status {ended}; it may use {self._plan_seconds} s of a "
+            f"its process ended with status {self.end()}; it may use {self._plan_seconds} s of a "
             f"processor and {self._memory_bytes >> 20} MiB"
         )
+
+
+def _kill(process: Popen[bytes]) -> None:
+    """End the process, and with it what it has begun: that may hold the pipes."""
+    with suppress(ProcessLookupError, PermissionError):  # macOS: the latter if it has just ended
+        if process.returncode is None:  # otherwise somebody else may have its number
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def _exchange(process: Popen[bytes], request: bytes, gives_up_at: float) -> ToldPlan:

@@ -58,6 +58,17 @@ class Sleeps(ToFirst):
         raise AssertionError(situation)
 
 
+class Forks(ToFirst):
+    """Leaves a process that waits for ever, and says its number by the name of a file."""
+
+    def __call__(self, situation: Situation) -> Plan:
+        if not (number := os.fork()):
+            Event().wait()
+        (Path(os.environ[TROUBLE]) / str(number)).touch()
+        Event().wait()
+        raise AssertionError(situation)
+
+
 class Spins(ToFirst):
     def __call__(self, situation: Situation) -> Plan:
         while situation:

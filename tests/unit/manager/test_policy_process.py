@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
@@ -13,7 +13,8 @@ import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.rangemap import RangeMap
-from tenure.bounded_child import command, environment
+from tenure.bounded_child import command, environment, framed
+from tenure.manager.policy_messages import asked
 from tenure.manager.policy_process import PolicyProcess
 from tenure.protocol.balance.outside import Outside
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
@@ -48,7 +49,7 @@ def running(name: str, plan_seconds: int = 1, **limits: float) -> Iterator[Polic
 def child(target: str, *idle_seconds: str) -> Iterator[Popen[bytes]]:
     """Only the process, as it is begun."""
     begun = command("tenure.manager.policy_child", target, "1", str(1 << 30), *idle_seconds)
-    with Popen(begun, stdin=PIPE, stdout=DEVNULL, env=environment()) as process:
+    with Popen(begun, stdin=PIPE, stdout=DEVNULL, env=environment(), process_group=0) as process:
         try:
             yield process
         finally:
@@ -166,7 +167,7 @@ def test_a_module_that_hangs_while_it_is_imported_ends_with_the_manager(
     with child("hanging_module:Policy") as process:
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(DEADLINE_SECONDS) == 0
+        assert process.wait(DEADLINE_SECONDS) == -signal.SIGKILL
 
 
 def test_a_process_that_nobody_asks_ends_in_good_order() -> None:
@@ -194,6 +195,44 @@ def test_whoever_closes_it_waits_for_no_plan() -> None:
         assert len(failed) == 1
         with pytest.raises(PolicyFailed, match="the manager ends"):
             policy(NEW)
+
+
+def is_running(number: int) -> bool:
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    gives_up_at = time.monotonic() + DEADLINE_SECONDS
+    while not is_so():
+        assert time.monotonic() < gives_up_at
+        os.sched_yield()
+
+
+def test_a_process_that_it_has_forked_ends_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(sample_policies.TROUBLE, str(tmp_path))
+    with running("Forks") as policy:
+        assert "it took more than 2 s" in getattr(made(policy), "why", "")
+        [number] = (int(each.name) for each in tmp_path.iterdir())
+        until(lambda: not is_running(number))
+
+
+def test_a_process_that_it_has_forked_ends_with_the_manager(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(sample_policies.TROUBLE, str(tmp_path))
+    with child(f"{sample_policies.__name__}:Forks") as process:
+        assert process.stdin is not None
+        process.stdin.write(framed(asked(NEW)))
+        process.stdin.flush()
+        until(lambda: any(tmp_path.iterdir()))
+        [number] = (int(each.name) for each in tmp_path.iterdir())
+        process.stdin.close()
+        until(lambda: not is_running(number))
 
 
 def test_it_gets_no_token_and_writes_no_file(
