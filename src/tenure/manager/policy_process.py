@@ -9,7 +9,7 @@ import signal
 import time
 from contextlib import suppress
 from subprocess import DEVNULL, PIPE, Popen
-from threading import Lock
+from threading import Event, Lock
 
 import msgspec
 
@@ -48,7 +48,7 @@ class PolicyProcess:
         self._memory_bytes = memory_bytes
         self._process: Popen[bytes] | None = None
         self._asked_at = 0.0
-        self._is_closed = False
+        self._closed = Event()
         self._in_use = Lock()
 
     def __call__(self, situation: Situation) -> Plan:
@@ -89,7 +89,7 @@ class PolicyProcess:
 
     def close(self) -> None:
         """End the process for good, although a thread may be asking it."""
-        self._is_closed = True
+        self._closed.set()
         process = self._process
         if process is not None:
             _kill(process)  # so that whoever waits for it does so no longer
@@ -97,7 +97,7 @@ class PolicyProcess:
             self.end()
 
     def _ready(self) -> Popen[bytes]:
-        if self._is_closed:
+        if self._closed.is_set():
             raise PolicyFailed("the manager ends")
         is_idle = time.monotonic() - self._asked_at > IDLE_SECONDS
         if self._process is not None and (is_idle or self._process.poll() is not None):
@@ -113,6 +113,9 @@ class PolicyProcess:
                 env=environment(),
                 process_group=0,
             )
+            if self._closed.is_set():  # meanwhile: `close` may have found no process
+                self.end()
+                raise PolicyFailed("the manager ends")
             gives_up_at = time.monotonic() + self._begin_seconds
             try:
                 _read(self._process, len(READY), gives_up_at)

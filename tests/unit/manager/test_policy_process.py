@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from threading import Thread
+from typing import Any
 
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.rangemap import RangeMap
 from tenure.bounded_child import command, environment, framed
+from tenure.manager import policy_process
 from tenure.manager.policy_messages import asked
 from tenure.manager.policy_process import PolicyProcess
 from tenure.protocol.balance.outside import Outside
@@ -233,6 +235,25 @@ def test_a_process_that_it_has_forked_ends_with_the_manager(
         [number] = (int(each.name) for each in tmp_path.iterdir())
         process.stdin.close()
         until(lambda: not is_running(number))
+
+
+def test_whoever_closes_it_while_it_begins_waits_for_no_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with running("Sleeps") as policy:
+        closing = Thread(target=policy.close)
+
+        def begun(*args: Any, **how: Any) -> Popen[bytes]:  # noqa: ANN401
+            process: Popen[bytes] = Popen(*args, **how)
+            closing.start()
+            until(policy._closed.is_set)
+            return process
+
+        monkeypatch.setattr(policy_process, "Popen", begun)
+        with pytest.raises(PolicyFailed, match="the manager ends"):
+            policy(NEW)
+        closing.join(DEADLINE_SECONDS)
+        assert policy._process is None
 
 
 def test_it_gets_no_token_and_writes_no_file(
