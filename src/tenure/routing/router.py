@@ -12,7 +12,7 @@ from tenure.base.keys import UserKey
 from tenure.base.names import shown
 from tenure.base.origin import Origin, parse
 from tenure.client.arguments import checked_seconds
-from tenure.errors import ConfigurationError, UsageError
+from tenure.errors import ConfigurationError, Overloaded, UsageError
 from tenure.routing.attempt_limit import AttemptLimit, Lookout
 from tenure.routing.finder import Finder
 from tenure.routing.outstanding import Outstanding
@@ -96,7 +96,11 @@ class Router:
         else:
             trying.begin(first[0])
             step = trying.after(first[1], loop.time(), found, has_body=has_body(first[1]))
-        return await pursued(self.lookup, wanted.key, trying, step, attempt, has_body)
+        try:
+            return await pursued(self.lookup, wanted.key, trying, step, attempt, has_body)
+        except Overloaded as error:
+            trying.on_overloaded(error)
+            raise
 
     def ask_blocking(
         self,
@@ -110,7 +114,11 @@ class Router:
         while True:
             match step:
                 case Send(address):
-                    self.outstanding.begin(address)
+                    try:
+                        self.outstanding.begin(address)
+                    except Overloaded as error:
+                        trying.on_overloaded(error)
+                        raise
                     try:
                         came = attempt(address, trying.deadline)
                     finally:

@@ -24,7 +24,7 @@ from typing import NamedTuple, TypeAlias
 
 from tenure.base.keys import UserKey
 from tenure.client.refusals import OUTCOME_HEADER, OWNER_HEADER, UNKNOWN
-from tenure.errors import NoOwner, OutcomeUnknown, TenureError
+from tenure.errors import NoOwner, OutcomeUnknown, Overloaded, TenureError
 
 SHORTEST_PAUSE = 0.01
 LONGEST_PAUSE = 0.5
@@ -217,6 +217,16 @@ class Trying:
         return Pause(seconds, found)
 
     # --- errors ---
+
+    def on_overloaded(self, error: Overloaded) -> None:
+        """The next attempt was not sent. Raises OutcomeUnknown if an earlier one may have carried
+        the request out.
+        """
+        if self._in_doubt and self._wanted.method not in SAFE_METHODS:
+            raise OutcomeUnknown(
+                f"{self._wanted} may have been carried out, or not ({self._why}), and could not be "
+                f"repeated: {error}"
+            ) from error
 
     def _remember(self, attempted: Attempted, address: str) -> None:
         if isinstance(attempted, Refused):
