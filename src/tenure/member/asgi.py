@@ -53,6 +53,7 @@ HOP_BY_HOP = frozenset(
         b"keep-alive",
         b"proxy-authenticate",
         b"proxy-authorization",
+        b"proxy-connection",  # which httptools takes for the same as `connection`
         b"te",
         b"trailer",
         b"transfer-encoding",

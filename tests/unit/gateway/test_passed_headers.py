@@ -45,6 +45,7 @@ def test_a_token_and_all_that_goes_from_end_to_end_is_passed_on() -> None:
         b"upgrade",
         b"transfer-encoding",
         b"proxy-authorization",
+        b"proxy-connection",
     ],
 )
 def test_what_a_stranger_may_not_say_is_dropped(name: bytes) -> None:
