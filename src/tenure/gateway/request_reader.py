@@ -198,6 +198,8 @@ class RequestReader:
         has_body = bool(has_length or codings)
         method = parser.get_method().decode()
         is_asked = upgrade and parser.should_upgrade()
+        if is_asked and not _is_upgraded(self._headers):
+            self._refuse(400, "a request for another protocol says so in Connection")
         if is_asked and has_body:
             self._refuse(400, "a request for another protocol has no body")
         is_websocket = bool(is_asked) and (method, upgrade) == ("GET", WEBSOCKET)
@@ -213,6 +215,11 @@ class RequestReader:
             parser.should_keep_alive() and not is_asked,
             WEBSOCKET if is_websocket else b"",
         )
+
+
+def _is_upgraded(headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether Connection says it: httptools reads Proxy-Connection, too, and others do not."""
+    return any(name == b"connection" and b"upgrade" in said.lower() for name, said in headers)
 
 
 def _is_handshake(headers: list[tuple[bytes, bytes]]) -> bool:

@@ -14,6 +14,7 @@ GET = b"GET /a?b=c HTTP/1.1\r\nHost: shop\r\n\r\n"
 LAST = b"GET / HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: shop\r\n"
 WEBSOCKET = b"GET / HTTP/1.1\r\nHost: shop\r\nUpgrade: websocket\r\nConnection: upgrade\r\n"
+HANDSHAKE = b"Sec-WebSocket-Key: a\r\nSec-WebSocket-Version: 13\r\n\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n"
 
 
@@ -242,6 +243,7 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one() -> None:
         (WEBSOCKET + b"Sec-WebSocket-Version: 13\r\n\r\n", 400),
         (WEBSOCKET + b"Sec-WebSocket-Key: a\r\nSec-WebSocket-Version: 8\r\n\r\n", 400),
         (WEBSOCKET + 2 * b"Sec-WebSocket-Key: a\r\n" + b"Sec-WebSocket-Version: 13\r\n\r\n", 400),
+        (WEBSOCKET.replace(b"Conn", b"Proxy-Conn") + HANDSHAKE, 400),
         (b"GET /\r\n\r\n", 505),
         (b"GET / HTTP/1.2\r\nHost: shop\r\n\r\n", 400),
         (b"GET http://other/ HTTP/1.1\r\nHost: shop\r\n\r\n", 400),
