@@ -129,6 +129,8 @@ def in_words(flow: Flow) -> str:
     """Return a sentence that says what moves from which owner to which."""
     count = f"{flow.ranges} range" + ("s" if flow.ranges != 1 else "")
     state = "with their state" if flow.with_state else "without state"
+    if flow.giver is None and flow.taker is None:
+        return f"{count} ({flow.share:.1%}) without an owner, which no owner can be given"
     if flow.giver is None:
         return f"{count} ({flow.share:.1%}) without an owner to {flow.taker}"
     if flow.taker is None:

@@ -10,8 +10,10 @@ import pytest
 
 from tenure.cli import waiting
 from tenure.cli.app import run
+from tenure.cli.steering import in_words
 from tenure.manager.operator_verbs import POOL_VERBS, RING_VERBS
 from tenure.protocol.balance.policy import Plan, Situation
+from tenure.protocol.lease.answers import Flow
 from tests.integration.owner import WireOwner
 from tests.patience import DEADLINE_SECONDS, until
 from tests.repo.reading import ROOT
@@ -234,3 +236,8 @@ async def test_an_owner_that_is_not_there_is_refused_with_those_that_are(
         await to(manager, what, "rooms", "bob", code=2)
         said = " ".join(capsys.readouterr().err.split())
         assert "there is no owner 'bob' in the pool 'rooms'; there are: ann. To fix it: " in said
+
+
+async def test_ranges_that_nobody_has_or_can_have_are_told_without_a_name() -> None:
+    words = in_words(Flow(None, None, ranges=512, share=1.0, with_state=False))
+    assert words == "512 ranges (100.0%) without an owner, which no owner can be given"
