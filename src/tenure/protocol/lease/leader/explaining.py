@@ -38,8 +38,8 @@ MOVES_TOLD = 100
 
 ANOTHER_POLICY = "choose another policy for the pool; the manager's log has the error"
 ANOTHER_MANAGER = (
-    "choose another policy for the pool at fault, then restart this manager: a policy that does "
-    "not return cannot be ended otherwise"
+    "choose another policy for the pool at fault; unless that is one from outside, restart this "
+    "manager then, because a policy that does not return cannot be ended otherwise"
 )
 
 

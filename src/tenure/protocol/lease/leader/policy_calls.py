@@ -9,25 +9,30 @@ Policies from outside run in processes of their own, which are ended when they t
 pool that has such a policy has a line of its own for its calls: they hold up nobody else's.
 """
 
-from collections import defaultdict
-
-from tenure.base.instants import FAR_FUTURE, Instant, in_seconds
+from tenure.base.instants import FAR_FUTURE, Instant, in_seconds, seconds
 from tenure.protocol.balance.planning import Planning
 
 ROUNDS = 12
 """How many renewal times a policy may take. The largest pools take one to three seconds."""
+OUTSIDE_NS = seconds(30)
+"""How long a policy from outside may take at least: it is ended sooner, 15 s after it was begun, or
+8 s after it was asked."""
 
 
 class PolicyLines:
     """All calls of one leader, by their line."""
 
     def __init__(self, renew_ns: int) -> None:
-        self._lines: dict[str, PolicyCalls] = defaultdict(lambda: PolicyCalls(renew_ns))
+        self._renew_ns = renew_ns
+        self._lines: dict[str, PolicyCalls] = {}
         self.gives_up_at = FAR_FUTURE
         """When the first call in any line has taken too long."""
 
     def of(self, work: Planning) -> "PolicyCalls":
         """The line in which `work` waits."""
+        if work.line not in self._lines:
+            longest_ns = max(ROUNDS * self._renew_ns, OUTSIDE_NS if work.line else 0)
+            self._lines[work.line] = PolicyCalls(longest_ns)
         return self._lines[work.line]
 
     def on_asked(self, now: Instant, work: Planning) -> None:
@@ -56,8 +61,8 @@ class PolicyLines:
 class PolicyCalls:
     """The calls of one line, in order."""
 
-    def __init__(self, renew_ns: int) -> None:
-        self.longest_ns = ROUNDS * renew_ns
+    def __init__(self, longest_ns: int) -> None:
+        self.longest_ns = longest_ns
         self._waiting: dict[Planning, None] = {}
         self.gives_up_at = FAR_FUTURE
         """When the first call in the line has taken too long."""

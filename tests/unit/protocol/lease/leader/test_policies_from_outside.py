@@ -1,15 +1,15 @@
 """Pools whose policies run in processes of their own: one that fails holds up nobody else."""
 
-from tenure.base.instants import Instant
+from tenure.base.instants import Instant, seconds
 from tenure.protocol.balance.policy import Plan, Policy, PolicyFailed, Situation
 from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.answers import Impossible, Steered
 from tenure.protocol.lease.leader.events import CreatePool, QuestionAsked
 from tenure.protocol.lease.leader.policies import chosen_policy
-from tenure.protocol.lease.leader.policy_calls import ROUNDS
+from tenure.protocol.lease.leader.policy_calls import OUTSIDE_NS, ROUNDS
 from tenure.protocol.lease.steering_events import ChoosePolicy, Freeze, ReadPlan, Unfreeze
 from tenure.protocol.lease.table import LeaseTable
-from tenure.protocol.lease.timing import DEFAULT
+from tenure.protocol.lease.timing import DEFAULT, TEST, Timing
 from tests.unit.protocol.lease.driven_manager import Driven
 
 OURS = Weighted()
@@ -33,13 +33,13 @@ class Failing:
         return OURS(situation)
 
 
-def with_policy(policy: Policy) -> Driven:
+def with_policy(policy: Policy, timing: Timing = DEFAULT) -> Driven:
     """A manager that leads; the pool `p` has the policy, and others have ours."""
 
     def make(table: LeaseTable, chosen: str) -> Policy:
         return policy if table.pool == "p" else chosen_policy(table, chosen)
 
-    driven = Driven(make_policy=make, plans_at_once=1_000)
+    driven = Driven(make_policy=make, plans_at_once=1_000, timing=timing)
     for pool in ("p", "q"):
         driven.ask(CreatePool(pool, "hashed"))
     return driven
@@ -96,6 +96,16 @@ def test_a_policy_that_does_not_return_holds_up_no_other_pool() -> None:
     answer = driven.ask(ChoosePolicy(pool="q", policy="ring"))
     assert isinstance(answer, Steered)
     assert driven.machine.view(driven.now).troubles.keys() == {"p"}
+
+
+def test_with_short_leases_too_it_may_take_the_time_that_its_process_has() -> None:
+    driven = with_policy(Failing(), TEST)
+    freeze(driven)
+    driven.run(Instant(driven.now + seconds(15 + 8)))
+    assert driven.machine.view(driven.now).troubles == {}
+    driven.run(Instant(driven.now + OUTSIDE_NS))
+    troubles = {"p": "the policy weighted has not returned after 30 s"}
+    assert driven.machine.view(driven.now).troubles == troubles
 
 
 def test_a_policy_from_outside_that_cannot_plan_is_not_chosen() -> None:
