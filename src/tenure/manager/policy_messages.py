@@ -6,7 +6,7 @@ Both are plain data, because nothing that the process says is to be run here.
 from collections.abc import Sequence
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -28,6 +28,8 @@ from tenure.protocol.lease.limits import RANGES_PER_TABLE
 from tenure.protocol.lease.table import Right
 
 V = TypeVar("V")
+# The manager does nothing else while it decodes, so what is longer is not even begun.
+Bounded = Annotated[list[V], msgspec.Meta(max_length=RANGES_PER_TABLE)]
 
 HELD_BACK = 100
 """The most moves that a policy may say it held back: nobody reads more."""
@@ -71,11 +73,11 @@ class ToldPlan(msgspec.Struct, frozen=True, array_like=True):
     """A plan; or why there is none."""
 
     failed: str = ""
-    starts: list[Key] = []
-    owners: list[int] = []
-    why_starts: list[Key] = []
-    whys: list[Why | None] = []
-    held_back: list[HeldBack] = []
+    starts: Bounded[Key] = []
+    owners: Bounded[int] = []
+    why_starts: Bounded[Key] = []
+    whys: Bounded[Why | None] = []
+    held_back: Annotated[list[HeldBack], msgspec.Meta(max_length=HELD_BACK)] = []
     again_at: int = FAR_FUTURE
     memory: int = 0
 
@@ -84,7 +86,7 @@ class ToldPlan(msgspec.Struct, frozen=True, array_like=True):
         return Plan(
             _map("its owners", self.starts, self.owners),
             _map("its reasons", self.why_starts, [why and _short_why(why) for why in self.whys]),
-            [HeldBack(*map(_short, each)) for each in self.held_back[:HELD_BACK]],
+            [HeldBack(*map(_short, each)) for each in self.held_back],
             self.memory,
             Instant(self.again_at),
         )
@@ -118,9 +120,12 @@ def _plain(value: object) -> object:
 
 
 def told(plan: object, memory: int) -> ToldPlan:
-    """The plan, as it goes back. Raises TypeError if it is none."""
+    """The plan, as it goes back. Raises TypeError if it is none, ValueError if it is too large."""
     if not isinstance(plan, Plan) or not isinstance(plan.owners, RangeMap):
         raise TypeError(f"it returned {type(plan).__name__}, which is no tenure.policies.Plan")
+    ranges = max(len(plan.owners), len(plan.why))
+    if ranges > RANGES_PER_TABLE:
+        raise ValueError(f"its plan has {ranges} ranges; the limit is {RANGES_PER_TABLE}")
     return ToldPlan(
         "",
         plan.owners.starts(),
@@ -137,8 +142,6 @@ def _map(what: str, starts: list[Key], values: list[V]) -> RangeMap[V]:
     """A map of what another process says."""
     if len(starts) != len(values) or not starts or starts[0] != LOWEST:
         raise PolicyFailed(f"{what} do not cover the key space: {len(starts)} ranges")
-    if len(starts) > RANGES_PER_TABLE:
-        raise PolicyFailed(f"{what} have {len(starts)} ranges, and {RANGES_PER_TABLE} are the most")
     for before, start in pairwise(starts):
         if before >= start:
             raise PolicyFailed(f"{what} overlap, or are out of order, at {start!r}")

@@ -119,6 +119,13 @@ class ToNobody(ToFirst):
         return super().__call__(situation)._replace(owners=RangeMap(0))
 
 
+class Crumbles(ToFirst):
+    def __call__(self, situation: Situation) -> Plan:
+        plan = super().__call__(situation)
+        plan.owners._starts, plan.owners._values = [b""] * 200_000, [1] * 200_000
+        return plan
+
+
 class NoPlan(ToFirst):
     def __call__(self, situation: Situation) -> Plan:
         return None  # type: ignore[return-value]

@@ -10,18 +10,20 @@ from subprocess import DEVNULL, PIPE, Popen
 from threading import Thread
 from typing import Any
 
+import msgspec
 import pytest
 
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.rangemap import RangeMap
 from tenure.bounded_child import command, environment, framed
 from tenure.manager import policy_process
-from tenure.manager.policy_messages import asked
+from tenure.manager.policy_messages import HELD_BACK, ToldPlan, asked
 from tenure.manager.policy_process import PolicyProcess
 from tenure.protocol.balance.outside import Outside
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.balance.policy import Candidate, Pin, PolicyFailed, Situation
 from tenure.protocol.balance.weighted import Weighted
+from tenure.protocol.lease.limits import RANGES_PER_TABLE
 from tenure.protocol.lease.records import Steering
 from tenure.testing.contracts.situations import EMPTY, carried_out, skewed
 from tests.patience import DEADLINE_SECONDS
@@ -106,6 +108,7 @@ def test_one_of_ours_plans_there_as_it_does_here() -> None:
         ("LeavesGaps", "its owners do not cover the key space"),
         ("Strange", "it gives ranges to 99, which is not a candidate"),
         ("ToNobody", "it gives 1 range to nobody, and there are owners for them"),
+        ("Crumbles", "its plan has 200000 ranges; the limit is 131072"),
         ("NoPlan", "it returned NoneType, which is no tenure.policies.Plan"),
         ("Words", "its answer is no plan: Expected `int`, got `str`"),
         ("Impatient", "it wants to be asked again at 0, which is not later"),
@@ -124,6 +127,16 @@ def test_what_gives_no_plan_costs_the_plan_and_says_why(name: str, why: str) -> 
         assert why in failed.why
         assert not failed.hangs
         assert time.monotonic() - began < DEADLINE_SECONDS
+
+
+@pytest.mark.parametrize("field", range(1, 6))
+def test_an_answer_with_too_many_of_anything_is_not_decoded(field: int) -> None:
+    """Else the manager would stand still for as long as millions take, and fill its memory."""
+    many = 1 + (HELD_BACK if field == 5 else RANGES_PER_TABLE)
+    fields: list[object] = ["", [], [], [], [], []]
+    fields[field] = [True] * many  # wrong as well: but nobody looks at any
+    with pytest.raises(msgspec.ValidationError, match="of length"):
+        msgspec.msgpack.decode(msgspec.msgpack.encode(fields), type=ToldPlan)
 
 
 def test_one_that_spins_is_ended_by_the_system_or_by_the_clock() -> None:
