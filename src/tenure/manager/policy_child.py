@@ -6,6 +6,7 @@ was begun anew knows no number, and the policy begins as under a new leader.
 """
 
 import sys
+import time
 from importlib import import_module
 from typing import Any
 
@@ -25,7 +26,8 @@ class HostedPolicy:
     def __init__(self, target: str) -> None:
         self._policy: Policy = loaded(target)
         self._memories: dict[int, object] = {}
-        self._last = 0
+        self._last = time.time_ns()
+        """The number of the last plan: none that an earlier process gave."""
 
     def plan(self, asked: AskedSituation) -> ToldPlan:
         """Ask the policy."""

@@ -81,6 +81,7 @@ def test_it_finds_its_memory_again_as_long_as_its_process_lives() -> None:
         assert later.held_back[0].why == "round 1"
         policy.end()
         assert policy(NEW._replace(memory=later.memory)).held_back[0].why == "round 0"
+        assert policy(NEW._replace(memory=plan.memory)).held_back[0].why == "round 0"
 
 
 def test_one_of_ours_plans_there_as_it_does_here() -> None:
