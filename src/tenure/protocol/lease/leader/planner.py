@@ -169,13 +169,15 @@ class Planner:
         steering.
         """
         wanted = self.table.steering if steering is None else steering
+        fails = self.trouble and is_outside(self.policy)  # and takes eight seconds for that, maybe
+        before: Policy = Staying(self.plan) if fails else self.policy
         return Planning(
             self.table.pool,
             policy or self.policy,
             self.situation(now, steering, gone),
             wanted,
             self.context.history.lsn,
-            None if steering is None else (self.policy, self.situation(now)),
+            None if steering is None else (before, self.situation(now)),
             policy_name(self.table, wanted.policy),
         )
 

@@ -126,6 +126,23 @@ def test_a_policy_from_outside_that_cannot_plan_is_not_chosen() -> None:
     assert chosen.steering.policy == "own:Policy"
 
 
+def test_the_way_out_of_a_policy_that_fails_does_not_ask_it() -> None:
+    policy = Failing()
+    policy.fails = False
+    driven = Driven(policies={"own:Policy": lambda _: policy})
+    driven.ask(CreatePool("p", "hashed"))
+    driven.take(QuestionAsked(7, ChoosePolicy(pool="p", policy="own:Policy")))
+    driven.plan()
+    policy.fails = True
+    freeze(driven)
+    driven.plan()
+    assert driven.machine.view(driven.now).troubles == {"p": "not today"}
+    asked = policy.asked
+    answer = driven.ask(ChoosePolicy(pool="p", policy="weighted"))
+    assert isinstance(answer, Steered)
+    assert policy.asked == asked
+
+
 def test_a_leader_that_does_not_know_the_policy_leaves_all_as_it_was_and_says_so() -> None:
     policy = Failing()
     policy.fails = False
