@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable
 from math import ceil
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import Empty, Queue
 from threading import Thread
 from typing import BinaryIO, TypeAlias
 
@@ -65,7 +65,7 @@ def answer_within(
         _bound(resource.RLIMIT_FSIZE, 0)
         _bound(resource.RLIMIT_CORE, 0)
         os.nice(NICE)
-        came: SimpleQueue[bytes] = SimpleQueue()
+        came: Queue[bytes] = Queue(maxsize=1)  # the next is sent when this is answered
         Thread(target=_read, args=(requests, came), daemon=True).start()
         answering = load()
         _say(answers, READY)
@@ -79,7 +79,7 @@ def answer_within(
             _say(answers, framed(answering(request)))
 
 
-def _read(requests: BinaryIO, came: SimpleQueue[bytes]) -> None:
+def _read(requests: BinaryIO, came: Queue[bytes]) -> None:
     while head := requests.read(HEAD_BYTES):
         came.put(requests.read(int.from_bytes(head)))
     if os.getpgrp() == os.getpid():  # what it has begun ends with it

@@ -1,4 +1,4 @@
-"""What a policy of your own is made of: see docs/guides/your-own-policy.md.
+"""What a policy of your own is made of: see `tenure docs guides/your-own-policy`.
 
 A policy is a class that is called without arguments, and whose instances are called with a
 `Situation` and return a `Plan`. `Weighted`, `Ring` and `Deal` are ours; yours may ask them.
