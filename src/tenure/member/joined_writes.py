@@ -21,9 +21,7 @@ class JoinedWrites:
         self._held = b""
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # it is the transport's
-        found = self.__dict__[name] = getattr(
-            self.plain, name
-        )  # asked once: many are, all the time
+        found = self.__dict__[name] = getattr(self.plain, name)  # some are asked all the time
         return found
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

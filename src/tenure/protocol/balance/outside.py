@@ -44,8 +44,6 @@ REFILL_NS = seconds(600)
 """How long it takes to fill up."""
 SOME_LEFT = BUDGET / 100
 """Less counts as used up, so that a policy is not asked again for next to nothing."""
-
-
 LEAST_PAUSE_NS = seconds(1)
 """The soonest that a policy is asked again for its own sake: each time costs the leader a step."""
 
