@@ -276,6 +276,8 @@ class ClientConnection(asyncio.Protocol):
         """Neither read nor write any more, and return what another process needs to go on; None if
         that is not possible after all.
         """
+        if not self.may_leave:  # a request came before this began
+            return None
         self._is_given_up = True
         self.read_on(goes_on=False)
         given = await self._given_up(seconds)

@@ -99,23 +99,17 @@ class GatewayPort:
 
     async def pass_on(self, passing: Passing) -> None:
         """Pass the connections on that can be passed at this moment."""
-        stay: set[ClientConnection] = set()
-        while not passing.is_broken:
-            some = [each for each in self._port.protocols() if each.may_leave and each not in stay]
-            if not some:
-                return
-            stay.update(await self._pass_some(some[:MOST_AT_ONCE], passing))
+        # Not those that come meanwhile: where clients connect all the time, that would never end.
+        here = self._port.protocols()
+        while here and not passing.is_broken:
+            await self._pass_some(here[:MOST_AT_ONCE], passing)
+            del here[:MOST_AT_ONCE]
 
-    async def _pass_some(
-        self, some: list[ClientConnection], passing: Passing
-    ) -> list[ClientConnection]:
-        """Pass these. Returns those that stay."""
+    async def _pass_some(self, some: list[ClientConnection], passing: Passing) -> None:
         given_up = await asyncio.gather(*(each.give_up(WRITTEN_SECONDS) for each in some))
-        stay = [each for each, given in zip(some, given_up, strict=True) if given is None]
-        given = [each for each in given_up if each is not None]
-        for some_given in _divided(given):
-            stay += [self.adopt(each) for each in await passing.pass_on(some_given)]
-        return stay
+        for given in _divided([each for each in given_up if each is not None]):
+            for left in await passing.pass_on(given):
+                self.adopt(left)
 
     async def pass_rest(self, passing: Passing, drain: float) -> None:
         """Pass the others on as soon as nothing is under way on them, for `drain` seconds at

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -80,6 +80,49 @@ async def test_an_idle_connection_and_half_a_request_go_on_at_the_successor() ->
             assert await client.part(2) == b"ok"
         assert passing.count == 3
         assert len(behind.heads) == 5
+
+
+class Popular(Passing):
+    """Another client comes whenever one was passed."""
+
+    def __init__(self, connection: socket.socket, one: Front) -> None:
+        super().__init__(connection)
+        self._one = one
+
+    async def pass_on(self, given: Sequence[GivenConnection]) -> list[GivenConnection]:
+        left = await super().pass_on(given)
+        await settled(await self._one.client())
+        return left
+
+
+async def test_a_round_ends_though_another_client_comes_for_each_that_was_passed() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    for each in (ours, theirs):
+        each.setblocking(False)
+    async with front(Behind()) as one, front(Behind()) as other:
+        taking = asyncio.create_task(TakingOver(theirs, other.gateway).run(lambda: None))
+        for _ in range(2):
+            await settled(await one.client())
+        passing = Popular(ours, one)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            assert await one.gateway.pass_on(passing)
+        assert (passing.count, one.gateway.connections) == (2, 1)
+        passing.close()
+        await taking
+
+
+async def test_a_connection_stays_on_which_a_request_has_begun_before_it_was_given_up() -> None:
+    async with front(Behind()) as one:
+        client = await one.client()
+        await settled(client)
+        [port] = one.gateway._ports
+        [connection] = port._port.protocols()
+        giving = asyncio.ensure_future(connection.give_up(DEADLINE_SECONDS))
+        connection.data_received(ASK)
+        assert await giving is None
+        assert (await client.head()).startswith(b"HTTP/1.1 200")
+        assert await client.part(2) == b"ok"
+        assert one.gateway.connections == 1
 
 
 class Slow(Behind):
