@@ -207,12 +207,13 @@ class GatewaySuccession:
     async def _wait(self, waiting: sockets.socket) -> None:
         with waiting:
             while not self.is_over.is_set():
-                with await self._accepted(waiting) as connection, suppress(OSError):
-                    user = user_at(connection)
-                    if is_trusted(user):
-                        await self._pass_to(connection)
-                    else:
-                        logger.warning("a process of user %s may not take over from this", user)
+                with await self._accepted(waiting) as connection:
+                    try:
+                        await self._pass_if_trusted(connection)
+                    except OSError:
+                        pass  # the successor has gone
+                    except Exception:  # without this task no successor would ever be heard again
+                        logger.exception("nothing more is passed to a successor, as this failed")
 
     async def _accepted(self, waiting: sockets.socket) -> sockets.socket:
         """The next connection. Without a file for it, this gateway is busy, and not done waiting:
@@ -228,7 +229,11 @@ class GatewaySuccession:
             else:
                 return connection
 
-    async def _pass_to(self, connection: sockets.socket) -> None:
+    async def _pass_if_trusted(self, connection: sockets.socket) -> None:
+        user = user_at(connection)
+        if not is_trusted(user):
+            logger.warning("a process of user %s may not take over from this", user)
+            return
         numbers = [each.fileno() for each in self._listening.values()]
         sockets.send_fds(connection, [msgspec.json.encode(list(self._listening))], numbers)
         if await _said(connection, SERVES, STARTS_SECONDS) and await self._relieved(connection):
@@ -241,10 +246,13 @@ class GatewaySuccession:
         if not await _said(connection, TAKES, SAYS_SECONDS):
             return True  # it is an older one, and has gone on
         passing = Passing(connection.dup())  # which the gateway keeps while it ends
-        if await self._pass_open(passing):
-            return True
-        passing.close()
-        return False
+        is_passed = False
+        try:
+            is_passed = await self._pass_open(passing)
+        finally:
+            if not is_passed:
+                passing.close()
+        return is_passed
 
     async def close(self) -> None:
         """Wait for nobody any more."""

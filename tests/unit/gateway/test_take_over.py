@@ -13,7 +13,14 @@ import pytest
 from tenure.errors import ConfigurationError, TenureError
 from tenure.gateway import take_over
 from tenure.gateway.passing import Passing
-from tenure.gateway.take_over import MOST_SOCKETS, FormerGateway, GatewaySuccession, user_at
+from tenure.gateway.take_over import (
+    MOST_SOCKETS,
+    SERVES,
+    TAKES,
+    FormerGateway,
+    GatewaySuccession,
+    user_at,
+)
 from tests.patience import DEADLINE_SECONDS, until
 
 STRANGER = 54_321
@@ -155,6 +162,36 @@ async def test_without_a_file_for_it_a_successor_is_heard_later(
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         async with asyncio.timeout(DEADLINE_SECONDS):
             assert await loop.sock_recv(successor, 100) == b'["clients"]'
+    await succession.close()
+
+
+@pytest.mark.asyncio
+async def test_after_a_mistake_while_connections_are_passed_another_successor_is_heard(
+    tmp_path: Path, clients: socket.socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first learns at once that nothing follows, and the mistake is in the log."""
+    mistakes = [AssertionError("a mistake in the passing")]
+
+    async def pass_open(passing: Passing) -> bool:
+        if mistakes:
+            raise mistakes.pop()
+        passing.close()
+        return True
+
+    succession = GatewaySuccession({"clients": clients}, pass_open)
+    succession.open(tmp_path / "socket")
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        for _ in range(2):
+            assert not succession.is_over.is_set()
+            with socket.socket(socket.AF_UNIX) as successor:
+                successor.setblocking(False)
+                await loop.sock_connect(successor, str(tmp_path / "socket"))
+                assert await loop.sock_recv(successor, 100) == b'["clients"]'
+                await loop.sock_sendall(successor, SERVES + TAKES)
+                assert await loop.sock_recv(successor, 100) == b""
+        await succession.is_over.wait()
+    assert "AssertionError: a mistake in the passing" in caplog.text
     await succession.close()
 
 
