@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,32 @@ async def test_a_hole_is_seen_and_every_range_can_be_walked_to_by_keyboard(
         await expect(page.locator("#space-words")).to_contain_text("no owner")
         await expect(page.locator("#space-words")).to_have_class("error")
         await keep(page, "hole")
+
+
+async def test_a_name_has_its_colour_whenever_the_page_is_opened(browser: Browser) -> None:
+    """In whichever order names are told. Those that would be alike are apart."""
+    fleet = [f"owner-{number}" for number in range(8)]
+    alike = ["web-a", "web-b", "web-c"]
+    found = []
+    async with dashboard(browser, owners=0) as (manager, page, _):
+        for names in (fleet + alike, [*reversed(fleet + alike)]):
+            await page.goto(manager.service.url)
+            made = await page.evaluate(
+                """async names => {
+                    const { colour, spread } = await import("/dashboard/space.js");
+                    const alone = names.map(name => colour(name, 1));
+                    spread(names);
+                    return names.map((name, at) => [name, [alone[at], colour(name, 1)]]);
+                }""",
+                names,
+            )
+            found.append(dict(made))
+    assert found[0] == found[1]
+    hues = {name: int(after[4:].split()[0]) for name, (_, after) in found[0].items()}
+    assert all(found[0][name][0] == found[0][name][1] for name in fleet), "a fleet is apart already"
+    assert any(found[0][name][0] != found[0][name][1] for name in alike)
+    across = sorted(hues.values())
+    assert min(b - a for a, b in pairwise(across)) >= 12, hues
 
 
 async def test_a_command_is_previewed_and_done_only_when_it_is_confirmed(browser: Browser) -> None:

@@ -2,7 +2,7 @@
 // more load; inside it a band in the colour of that node's rack; outside, each node at its token.
 
 import { byId, compareNames, element } from "./api.js";
-import { colour, dark, swatch } from "./space.js";
+import { colour, dark, spread, swatch } from "./space.js";
 
 const NAMES = 40; // more would lie on each other
 
@@ -36,6 +36,7 @@ export class Ring {
 
   show(ring) {
     this.ring = ring;
+    spread(ring.nodes.map((node) => node.name));
     this.nodes = new Map(ring.nodes.map((node) => [node.name, node]));
     this.racks = [...new Set(ring.nodes.map(rackOf))].sort(compareNames);
     this.at = Math.max(0, Math.min(this.at, ring.ranges.length - 1));

@@ -8,14 +8,34 @@ const LANE = 20, THIN_LANE = 8, FEW_LANES = 8; // pixels; names stand in the lan
 const LEAST_HEIGHT = 72;
 export const dark = matchMedia("(prefers-color-scheme: dark)");
 
-// Names get colours in the order in which they are first seen, each as far from the last as can be:
-// colours made of the names alone would soon be alike. They stay while the page is open.
-const slots = new Map();
+// A name has the same hue whenever and wherever the page is opened: a hash of its letters, and by the
+// golden ratio its number, so that the owners of a fleet are far apart. Where two that are shown
+// together would be alike, the later by name takes another hue and keeps it while the page is open.
+const GOLDEN = 0.618034;
+const APART = 0.04; // of all hues: 12 degrees
+const hues = new Map(); // by name, from 0 to 1
+
+function hueOf(name) {
+  const letters = name.replace(/\d{1,6}$/, "");
+  let hash = 0x811c9dc5; // FNV-1a
+  for (const letter of letters) hash = Math.imul(hash ^ letter.codePointAt(0), 0x01000193) >>> 0;
+  return ((hash + Number(name.slice(letters.length))) * GOLDEN) % 1;
+}
+
+export function spread(names) {
+  const taken = names.filter((name) => hues.has(name)).map((name) => hues.get(name));
+  const isAlike = (hue) => (other) => (hue - other + APART + 1) % 1 < 2 * APART;
+  const isFree = (hue) => names.length > LEGEND || !taken.some(isAlike(hue));
+  for (const name of names.filter((each) => !hues.has(each)).sort()) {
+    const own = hueOf(name), tries = Array.from({ length: 2 * LEGEND }, (_, at) => (own + at * GOLDEN) % 1);
+    hues.set(name, tries.find(isFree) ?? own);
+    taken.push(hues.get(name));
+  }
+}
 
 export function colour(name, work) { // `work` is from 0 to 1: what it does, beside the busiest
-  if (!slots.has(name)) slots.set(name, slots.size);
   const light = dark.matches ? 30 + 35 * work : 80 - 38 * work;
-  const hue = 25 + (185 + slots.get(name) * 118.41) % 310; // by the golden ratio; red is for holes
+  const hue = 25 + 310 * (hues.get(name) ?? hueOf(name)); // red is for holes
   return `hsl(${hue.toFixed(0)} ${(45 + 35 * work).toFixed(0)}% ${light.toFixed(0)}%)`;
 }
 
@@ -59,6 +79,7 @@ export class Space {
   show(ranges, owners) {
     const most = Math.max(0, ...owners.map((owner) => owner.load));
     this.ranges = ranges;
+    spread(owners.map((owner) => owner.name));
     this.work = new Map(owners.map((owner) => [owner.incarnation, most ? owner.load / most : 0]));
     if (this.edge(this.at) !== this.place) this.at = this.indexAt(this.place);
     const busiest = [...owners].sort((a, b) => b.load - a.load).slice(0, LEGEND); // of equals the first
