@@ -38,6 +38,7 @@ from tenure.protocol.entity.inspection import (
 from tenure.protocol.entity.key_line import NAME_CHARACTERS, EntityKey, Name
 from tenure.protocol.lease.answers import Connection, Location, Owners, OwnerSummary
 from tenure.protocol.lease.leader.events import ListOwners, Locate
+from tenure.protocol.lease.limits import CLASS_LABEL
 
 T = TypeVar("T", bound="KeysToken | ItemsToken")
 ENTITIES_PATH, ENTITY_PATH = "/v1/pools/{pool}/entities", "/v1/pools/{pool}/entity"
@@ -226,9 +227,7 @@ def owner_in(owners: Owners, location: Location) -> tuple[OwnerSummary, Connecti
         return None
     for owner, connection in zip(owners.owners, owners.connections, strict=True):
         if owner.incarnation == location.owner.incarnation:
-            if owner.entities is None and any(each.entities for each in owners.owners):
-                why = f"the owner {cut(owner.name)} has not said yet which entities it runs"
-                raise HttpRefusal(503, why, AGAIN)  # it has just joined
+            check_has_told(owner)
             if owner.entities is None or not owner.entities.inspects:
                 raise HttpRefusal(
                     409,
@@ -240,6 +239,13 @@ def owner_in(owners: Owners, location: Location) -> tuple[OwnerSummary, Connecti
                 raise HttpRefusal(503, f"the owner {cut(owner.name)} is not connected", AGAIN)
             return owner, connection
     return None
+
+
+def check_has_told(owner: OwnerSummary) -> None:
+    """Raise HttpRefusal if an owner has just joined, and not told of its entities yet."""
+    if owner.entities is None and CLASS_LABEL in owner.labels:
+        why = f"the owner {cut(owner.name)} has not said yet which entities it runs"
+        raise HttpRefusal(503, why, AGAIN)
 
 
 def _any(owners: Owners) -> Connection:

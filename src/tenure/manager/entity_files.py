@@ -17,7 +17,7 @@ from aiohttp import web
 
 from tenure.base.keys import Key
 from tenure.manager.command_bodies import key_in
-from tenure.manager.entities_api import AGAIN, EntitiesApi, KeysToken, WalkedPart
+from tenure.manager.entities_api import AGAIN, EntitiesApi, KeysToken, WalkedPart, check_has_told
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, cut, decoded_body
 from tenure.manager.steering_api import Asking, with_any_name
 from tenure.protocol.entity.copying import (
@@ -139,8 +139,7 @@ class EntityFiles:
             raise HttpRefusal(503, why, "wait until one has ended")
         self._exports += 1
         try:
-            owners = await self._entities.owners(pool)
-            head = written(_head(owners))
+            head = written(await self._head(pool))
             response = web.StreamResponse(headers=_headers(pool))
             response.content_type = EXPORT_TYPE
             await response.prepare(request)
@@ -149,6 +148,15 @@ class EntityFiles:
             return response
         finally:
             self._exports -= 1
+
+    async def _head(self, pool: str) -> ExportLine:
+        gives_up = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            owners = await self._entities.owners(pool)
+            try:
+                return _head(owners)
+            except HttpRefusal as refused:
+                await _pause(refused, gives_up)
 
     async def _write(self, response: web.StreamResponse, head: bytes, pool: str) -> None:
         digest, lines, entities = hashlib.sha256(), 0, 0
@@ -314,6 +322,8 @@ def _head(owners: Owners) -> ExportLine:
                 version=int(version) if version.isdecimal() else 1,
                 at=datetime.now(UTC).isoformat(timespec="seconds"),
             )
+    for each in owners.owners:
+        check_has_told(each)
     raise HttpRefusal(
         409,
         f"no process of the pool {cut(owners.pool)} runs entities that can be looked into",

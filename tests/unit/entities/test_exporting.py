@@ -9,20 +9,23 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from tenure import Alarm, Entities, Entity, Mapping, Series, reading, was
+from tenure import Alarm, Entities, Entity, Mapping, Owner, Series, reading, was
 from tenure.entities.arriving_state import arriving, arriving_state
 from tenure.entities.entity_export import EntityExport
 from tenure.entities.entity_import import EntityImport
 from tenure.entities.entity_turn import MOST_ALARMS
 from tenure.entities.plain_values import from_json, same_spelling, to_json
 from tenure.errors import NewerState, StoreAway
+from tenure.manager import entity_files
+from tenure.manager.http_errors import HttpRefusal
 from tenure.protocol.entity.copying import CopiedLines, CopyEntity, PutDone, PutEntity
 from tenure.protocol.entity.export_lines import EntityDigest, read_entity_lines
 from tenure.protocol.entity.inspection import NotSeen
 from tests.unit.cli.test_commands import to
 from tests.unit.cli.test_entities_files import ended, kept_in, lines_of
 from tests.unit.entities.stage import on_stage
-from tests.unit.entities.test_inspecting import SECRET, Room, Rooms, guarded, rooms
+from tests.unit.entities.test_inspecting import OF_ROOMS, SECRET, Room, Rooms, guarded, rooms
+from tests.unit.manager.serving import serving
 
 pytestmark = pytest.mark.asyncio
 MANY = 1200
@@ -377,6 +380,31 @@ async def test_an_entity_is_copied_as_one_commit_has_left_it(store_url: str) -> 
         gone = await copying.lines(CopyEntity(key="large", copy=parts[0].copy))  # type: ignore[union-attr]
         assert isinstance(gone, NotSeen)
         assert gone.may_repeat
+
+
+async def test_an_export_waits_until_the_only_process_has_told_what_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, waits, pause = tmp_path / "rooms.jsonl", asyncio.Event(), entity_files._pause
+
+    async def paused(refused: HttpRefusal, gives_up: float) -> None:
+        waits.set()
+        await pause(refused, gives_up)
+
+    monkeypatch.setattr(entity_files, "_pause", paused)
+    async with serving(preset="default") as manager:
+        url = manager.service.url
+        async with Owner(url, pool="rooms", address="http://a:1", labels=OF_ROOMS) as silent:
+            await silent.ready()
+            export = asyncio.ensure_future(to(manager, "entities", "export", "rooms", str(file)))
+            waiting = asyncio.ensure_future(waits.wait())
+            await asyncio.wait((export, waiting), return_when=asyncio.FIRST_COMPLETED)
+            assert waiting.done()
+            async with Entities(Room, "rooms", url) as entered:
+                await silent.close()
+                await entered["attic"].say("hello")
+                await export
+    assert [each["key"] for each in kept_in(file) if each["line"] == "entity"] == ["attic"]
 
 
 async def test_an_export_leaves_asleep_what_sleeps(store_url: str, tmp_path: Path) -> None:

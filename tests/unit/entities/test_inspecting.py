@@ -21,6 +21,7 @@ from tenure.manager.inspections import AT_ONCE_OF_A_POOL, Inspections
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.inspection import NotSeen, ShowEntity
 from tenure.protocol.lease.inspecting import Inspect, Inspected
+from tenure.protocol.lease.limits import CLASS_LABEL
 from tenure.protocol.lease.messages import Poke
 from tenure.transport.peers import ConnectedPeer, Peers
 from tenure.wire.lease import decode_to_owner
@@ -32,6 +33,7 @@ from tests.unit.manager.serving import Serving, serving
 pytestmark = pytest.mark.asyncio
 SECRET = "what nobody else may read"  # noqa: S105  # no password
 KEYS = [f"room-{i}" for i in range(30)]
+OF_ROOMS = {CLASS_LABEL: "Room"}
 
 
 class Lines(msgspec.Struct):
@@ -284,12 +286,24 @@ async def test_an_owner_that_has_just_joined_is_asked_again() -> None:
     """It tells of its entities after it has joined: an export was cut in between."""
     async with (
         rooms() as it,
-        Owner(it.manager.service.url, pool="rooms", address="http://new:1") as new,
+        Owner(it.manager.service.url, pool="rooms", address="http://new:1", labels=OF_ROOMS) as new,
     ):
         theirs = await until(lambda: [key for key in KEYS if new.check(key)])
         status, problem = await it.get(f"entity?key={theirs[0]}")
     assert status == 503
     assert "has not said yet which entities it runs" in problem["error"]
+
+
+async def test_of_a_pool_whose_only_owner_has_just_joined_questions_may_be_asked_again() -> None:
+    async with (
+        serving(preset="default") as manager,
+        Owner(manager.service.url, pool="rooms", address="http://new:1", labels=OF_ROOMS) as owner,
+    ):
+        await owner.ready()
+        for path in ("entities", "entity?key=a"):
+            status, problem = await manager.get(f"/v1/pools/rooms/{path}")
+            assert status == 503
+            assert "has not said yet which entities it runs" in problem["error"]
 
 
 async def test_a_key_that_nobody_owns_cannot_be_shown() -> None:
