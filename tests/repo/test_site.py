@@ -82,6 +82,12 @@ def test_a_diagram_is_what_its_text_says(name: str) -> None:
     assert (PICTURES / f"{name}.svg").read_text("utf-8") == sequence.draw(text)
 
 
+def test_every_picture_is_shown_on_a_page() -> None:
+    pages_of_docs = "".join(path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    drawn = [path.name for path in sorted(PICTURES.glob("*.svg"))]
+    assert [name for name in drawn if f"pictures/{name})" not in pages_of_docs] == []
+
+
 @pytest.mark.parametrize("line", ["A > C: x", "A: x", "A - ", "B x A: y"])
 def test_a_line_that_is_no_step_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="not a step"):
