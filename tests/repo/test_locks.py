@@ -16,7 +16,7 @@ from tools.release import distribution
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = {
     "ci": ("server", "uvloop", "dev"),
-    "start": ("server", "chat"),
+    "start": ("server", "chat", "columns"),
     "image": ("server", "columns", "uvloop"),
     "docs": ("docs",),
     "release": ("release",),
