@@ -12,7 +12,7 @@ from tenure.gateway.client_request import ClientRequest, Continuation, Stays
 from tenure.gateway.passed_connection import PassedConnection
 from tenure.gateway.request_reader import WEBSOCKET, Malformed, RequestHead, RequestReader
 from tenure.member.asgi import respond
-from tenure.member.forwarded_answer import SWITCHING
+from tenure.member.forwarded_answer import ALWAYS, SWITCHING
 from tenure.transport.bounded_port import TOLD_SECONDS, Unfinished
 from tenure.transport.handles import handle_when_written
 
@@ -96,8 +96,7 @@ class ClientConnection(asyncio.Protocol):
         self._requests: list[ClientRequest] = []
         """Those that are not answered yet; the first is at work."""
         self._task: asyncio.Task[None] | None = None
-        self._may_write = asyncio.Event()
-        self._may_write.set()
+        self._may_write = ALWAYS
         self._client = NOBODY
         self._is_reading = True
         self._takes_more = True
@@ -151,7 +150,7 @@ class ClientConnection(asyncio.Protocol):
         self._door.gone(self)
 
     def pause_writing(self) -> None:
-        self._may_write.clear()
+        self._may_write = asyncio.Event()  # few clients are slow, and each event has 800 bytes
 
     def resume_writing(self) -> None:
         self._may_write.set()
@@ -216,6 +215,7 @@ class ClientConnection(asyncio.Protocol):
         elif self._requests:
             self._begin()
         else:
+            self._task = None  # it ends in this turn of the loop
             self.idle_since = self._now()
             is_leaving = self._door.is_leaving
             if is_leaving or not self._is_reading:
@@ -285,7 +285,7 @@ class ClientConnection(asyncio.Protocol):
             return None
         handle = None
         if given.passed.is_bounded:
-            handle = await handle_when_written(self._transport, self._may_write, seconds)
+            handle = await handle_when_written(self._transport, self.drained, seconds)
         if handle is None:
             self._stay(given)
             return None
@@ -346,6 +346,7 @@ class ClientConnection(asyncio.Protocol):
         )
         request = ClientRequest(head, self, self._client, self._door.scheme)
         request.status = SWITCHING
+        request.forget()
         self._requests.append(request)
         self.idle_since = None
         self.switched()

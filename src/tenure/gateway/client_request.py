@@ -20,7 +20,7 @@ MOST_UNREAD_BYTES = 65_536
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 HEADS = {each.value: b"HTTP/1.1 %d %b\r\n" % (each, each.phrase.encode()) for each in HTTPStatus}
 WITHOUT_BODY = (204, 304)
-LENGTH = b"content-length"
+LENGTH, AUTHORIZATION = b"content-length", b"authorization"
 
 
 class Carrier(Protocol):
@@ -236,10 +236,17 @@ class ClientRequest:
             msg = "the client has gone"
             raise ConnectionResetError(msg)
         self.status = SWITCHING
+        self.forget()
         lines = [HEADS[SWITCHING], b"connection: upgrade\r\n", b"upgrade: websocket\r\n"]
         lines += [b"%b: %b\r\n" % each for each in for_client(list(headers))]
         self._carrier.switched()
         self._carrier.write(b"".join([*lines, b"\r\n"]))
+
+    def forget(self) -> None:
+        """Keep no more of the request than a WebSocket needs that may be open for days."""
+        kept = [each for each in self.head.headers if each[0] == AUTHORIZATION]
+        self.head = self.head._replace(headers=kept)
+        self.scope = {"client": self.scope["client"], "headers": kept}
 
     async def send_raw(self, data: bytes) -> None:
         """Send these bytes as they are."""

@@ -191,14 +191,17 @@ class HttpGateway:
         """Answer a request."""
         began = self._loop.time()
         self.counts.under_way += 1
-        scope = request.scope
         found: RoutedTo | None = None
         try:
-            found = self._routes.find(scope["raw_path"].decode("ascii"), scope["headers"])
+            path = request.scope["raw_path"].decode("ascii")
+            found = self._routes.find(path, request.scope["headers"])
             if found is None:
                 await respond(request.send, NO_ROUTE)
             else:
-                await self._pass(request, found, began)
+                taken = await self._pass(request, found, began)
+                if taken is not None:  # what the handshake has needed is gone by now
+                    with suppress(ConnectionError):
+                        await self._sockets[taken.pool].attach(request, taken)
         finally:
             self._over(request, NOBODY if found is None else found.target, began)
 
@@ -231,7 +234,10 @@ class HttpGateway:
         finally:
             answer.close()
 
-    async def _pass(self, request: ClientRequest, found: RoutedTo, began: float) -> None:
+    async def _pass(
+        self, request: ClientRequest, found: RoutedTo, began: float
+    ) -> TakenSocket | None:
+        """Have a request answered, or its socket given over, which is returned."""
         target, scope = self._targets[found.target], request.scope
         seconds = patience(scope["headers"], self._settings.deadline)
         if "upgrade" in scope:
@@ -242,7 +248,7 @@ class HttpGateway:
         receive = request.receive
         body = await Body.of(scope, receive) if has_body else Body(receive, b"")
         if body is None:
-            return
+            return None
         key = "" if found.key is None else found.key
         try:
             router = await target.routed(seconds)
@@ -254,28 +260,30 @@ class HttpGateway:
             if answer is None:
                 raise
             await respond(request.send, answer)
-            return
+            return None
         assert came is not None, "it owns nothing"
         try:
             if "upgrade" not in scope and (whole := came.whole()) is not None:
                 request.answer(came.status, came.headers, whole)
-                return
+                return None
             with suppress(ConnectionError):  # the client's connection is broken off, too
-                await self._give(request, came, body, target.name)
+                return await self._give(request, came, body, target.name)
         finally:
             came.close()
+        return None
 
-    async def _give(self, request: ClientRequest, came: Forwarded, body: Body, target: str) -> None:
-        """Give a client the answer of an owner."""
+    async def _give(
+        self, request: ClientRequest, came: Forwarded, body: Body, target: str
+    ) -> TakenSocket | None:
+        """Give a client the answer of an owner, which may have given the socket over."""
         if came.status == SWITCHING:
             request.switch(came.headers)
             await self._through(request, came, target)
-            return
+            return None
         answer = header(came.headers, TAKE.encode()) if "upgrade" in request.scope else None
         if answer is None:
             await pass_on(came, body, request.send)
-            return
-        came.close()
+            return None
         offers: list[SocketOffer] = request.scope["offers"]
         taken = next((got for each in offers if (got := each.taken(answer))), None)
         if taken is None:
@@ -283,8 +291,7 @@ class HttpGateway:
                 "%s gave a socket over, but to no offer of this handshake: refused", target
             )
             await respond(request.send, FORGED)
-        else:
-            await self._sockets[taken.pool].attach(request, taken)
+        return taken
 
     def _log(self, request: ClientRequest, target: str, seconds: float) -> None:
         head = request.head

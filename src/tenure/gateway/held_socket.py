@@ -9,7 +9,6 @@ between.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Iterable
 
 from aiohttp import WSCloseCode
@@ -45,7 +44,7 @@ class HeldSocket:
         self._protocol = Protocol(SERVER, state=State.OPEN, max_size=MESSAGE_BYTES)
         self._pieces: list[bytes] = []
         self._is_text = False
-        self._frames: deque[Frame] = deque()
+        self._frames: list[Frame] = []  # some at a time, and an empty deque has 768 bytes
         self._came = b""
         self._at = 0
         """How much of what came was parsed."""
@@ -73,7 +72,7 @@ class HeldSocket:
         try:
             while True:
                 while self._frames:
-                    message = self._taken(self._frames.popleft())
+                    message = self._taken(self._frames.pop(0))
                     if message is not None:
                         return message
                 if not await self._read():

@@ -132,7 +132,6 @@ class RequestReader:
     # --- for the parser ---
 
     def on_message_begin(self) -> None:
-        self._target, self._headers = b"", []
         self._is_in_body, self.has_begun = False, True
         self._count += 1
 
@@ -151,6 +150,7 @@ class RequestReader:
     def on_headers_complete(self) -> None:
         self._is_in_body, self._framing = True, 0
         self._told.on_request(self._head())
+        self._target, self._headers = b"", []
 
     def on_body(self, part: bytes) -> None:
         self._framing = 0

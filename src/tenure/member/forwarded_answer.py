@@ -137,7 +137,7 @@ class ForwardedAnswer:
 
     async def handle(self, seconds: float) -> sockets.socket | None:
         """Another handle of its connection, as `handle_when_written` gives it."""
-        return await handle_when_written(self._transport, self.may_write, seconds)
+        return await handle_when_written(self._transport, self.may_write.wait, seconds)
 
     def unread(self) -> bytes:
         """What has come and nobody has taken."""

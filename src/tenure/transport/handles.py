@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket as sockets
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -26,16 +27,16 @@ def another_handle(known: HasHandle | None) -> sockets.socket | None:
 
 
 async def handle_when_written(
-    transport: asyncio.Transport, may_write: asyncio.Event, seconds: float
+    transport: asyncio.Transport, drained: Callable[[], Awaitable[object]], seconds: float
 ) -> sockets.socket | None:
     """Another handle, once the kernel has all that was written to the first; None if the other end
-    does not read that in time, or the connection has ended. `may_write` is what the protocol clears
-    while it may not write.
+    does not read that in time, or the connection has ended. `drained` waits until the protocol may
+    write.
     """
     transport.set_write_buffer_limits(0)
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            await may_write.wait()
+            await drained()
     transport.set_write_buffer_limits()
     if transport.get_write_buffer_size() or transport.is_closing():
         return None

@@ -61,6 +61,17 @@ def held(
     return connection, HeldSocket(connection.request, unfinished)
 
 
+async def test_of_its_handshake_an_open_socket_keeps_the_token_alone() -> None:
+    sent = [(b"host", b"x"), (b"sec-websocket-key", b"x" * 24), (b"authorization", b"Bearer one")]
+    head = RequestHead("GET", b"/a?b", sent, "1.1", False, False, True, b"websocket")
+    connection = Connection()
+    request = connection.request = ClientRequest(head, connection, ("10.0.0.1", 1), "http")
+    await HeldSocket(request, UnfinishedMessages()).accept()
+    assert connection.written.startswith(b"HTTP/1.1 101 ")
+    assert request.head == head._replace(headers=sent[2:])
+    assert request.scope == {"client": ("10.0.0.1", 1), "headers": sent[2:]}
+
+
 @pytest.mark.parametrize("token", [b"", b"Bearer one"])
 async def test_unfinished_messages_of_one_address_or_token_are_bounded_together(
     monkeypatch: pytest.MonkeyPatch, token: bytes

@@ -13,6 +13,7 @@ from tenure.errors import RemoteProtocolError
 from tenure.gateway.client_connection import GivenConnection
 from tenure.gateway.passed_connection import MOST_BYTES, PassedConnection, packed
 from tenure.gateway.passing import IT_HAS, LENGTH_BYTES, NOT_TAKEN, Passing, TakingOver
+from tenure.member.forwarded_answer import ALWAYS
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.gateway.front import OK, Behind, Client, Front, front
 
@@ -80,6 +81,17 @@ async def test_an_idle_connection_and_half_a_request_go_on_at_the_successor() ->
             assert await client.part(2) == b"ok"
         assert passing.count == 3
         assert len(behind.heads) == 5
+
+
+async def test_a_connection_at_rest_keeps_nothing_of_its_requests() -> None:
+    """No task, no headers, and no event for a client that reads."""
+    async with front(Behind()) as one:
+        await settled(await one.client())
+        [port] = one.gateway._ports
+        [connection] = port._port.protocols()
+        assert (connection._task, connection._requests) == (None, [])
+        assert (connection._reader._target, connection._reader._headers) == (b"", [])
+        assert connection._may_write is ALWAYS
 
 
 class Popular(Passing):
