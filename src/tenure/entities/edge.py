@@ -9,11 +9,11 @@ closes the client with 1012, which asks it to connect again.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from itertools import chain, repeat
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from tenure.entities.caller import Answering
 from tenure.entities.edge_socket import EdgeSocket
@@ -44,13 +44,14 @@ LOST_SECONDS = 0.5
 """Seconds between two questions about every socket, however often connections are lost: any member
 can connect and go, again and again.
 """
-CLOSE_SECONDS = 5.0
 FAILED = 1011
 """The code with which a socket is closed whose entity has raised."""
 TOO_LARGE = 1009
 """The code with which a socket is closed whose client sends more than a call may take."""
 ID_BYTES = 16
 logger = logging.getLogger("tenure.entities")
+Begin: TypeAlias = Callable[[EdgeSocket], Awaitable[bool]]
+"""Tells an owner of a socket; returns whether it is to be read."""
 
 
 class CallsEntities(Protocol):
@@ -99,45 +100,35 @@ class Edge:
         until: asyncio.Future[int] | None = None,
     ) -> None:
         """See `Entity.attach`."""
-        data = checked_attachment(attachment)
+        socket.attachment = checked_attachment(attachment)
         await socket.accept()
-
-        def end(when: asyncio.Future[int]) -> None:
-            if not when.cancelled():
-                socket.close(when.result())
-
         if until is not None:
-            until.add_done_callback(end)
+            until.add_done_callback(socket.close_after)
         try:
-            await self._hold(socket, self._connect(socket, data))
+            await self._hold(socket, self._connect)
         finally:
             if until is not None:
-                until.remove_done_callback(end)
+                until.remove_done_callback(socket.close_after)
 
     async def go_on(self, socket: EdgeSocket) -> None:
         """As `attach`, with a socket that another edge has given up."""
-        await self._hold(socket, self._move(socket))
+        await self._hold(socket, self._move)
 
-    async def _hold(self, socket: EdgeSocket, begin: Coroutine[Any, Any, bool]) -> None:
+    async def _hold(self, socket: EdgeSocket, begin: Begin) -> None:
         self._sockets[socket.id] = socket
         self._given_up.pop(socket.id, None)
-        tasks = [
-            asyncio.ensure_future(each)
-            for each in (socket.write(), self._read(socket, begin), socket.is_ending.wait())
-        ]
+        has_gone = False
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if tasks[2] in done and not socket.is_leaving:
-                # frames that were written already may still arrive
-                await asyncio.wait(tasks[:1], timeout=CLOSE_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None) as socket.until:
+                    await self._read(socket, begin)
+                    has_gone = True
         finally:
-            for each in tasks:
-                each.cancel()
             try:
-                await asyncio.wait(tasks)
+                await socket.stop()
             finally:  # even if cancelled again
                 del self._sockets[socket.id]
-                self._over(socket, has_gone=tasks[1].done() and not tasks[1].cancelled())
+                self._over(socket, has_gone=has_gone)
 
     def _over(self, socket: EdgeSocket, *, has_gone: bool) -> None:
         if socket.is_leaving:
@@ -152,9 +143,9 @@ class Edge:
         del self._given_up[socket.id]
         self._go(self._tell_gone(socket))
 
-    async def _read(self, socket: EdgeSocket, begin: Coroutine[Any, Any, bool]) -> None:
+    async def _read(self, socket: EdgeSocket, begin: Begin) -> None:
         try:
-            if await begin:
+            if await begin(socket):
                 while (frame := await socket.read()) is not None:
                     number = socket.end.next()
                     said = packed(SocketFrame(socket.id, number, frame))
@@ -180,8 +171,9 @@ class Edge:
             socket.close(FAILED if _is_of_the_class(error) else SERVICE_RESTART)
         await asyncio.Event().wait()  # until the socket is closed
 
-    async def _connect(self, socket: EdgeSocket, attachment: bytes) -> bool:
-        opened = packed(SocketOpened(socket.id, self._url, attachment))
+    async def _connect(self, socket: EdgeSocket) -> bool:
+        opened = packed(SocketOpened(socket.id, self._url, socket.attachment))
+        socket.attachment = b""
         await self._caller.call(socket.key, CONNECT, opened, socket.id)
         socket.is_connected = True
         self._ask_if_lost(socket)

@@ -9,6 +9,8 @@ from tenure.protocol.entity.socket_entry import AROUND_BYTES, SLOW_CLIENT, Frame
 
 WAITING_BYTES = 1 << 20
 """The most frames that wait for a client that does not read."""
+CLOSE_SECONDS = 5.0
+"""How long what was written before may take until a socket is closed."""
 
 
 class SocketGivenUp(NamedTuple):
@@ -39,14 +41,18 @@ class EdgeSocket:
         self.is_asking = False
         self.is_to_ask = False
         """Whether something was lost while no owner could be asked for it."""
-        self.is_ending = asyncio.Event()
-        """Set when it is to be closed, or given up."""
+        self.attachment = b""
+        """What the entity is told of it; nothing once it was."""
+        self.until: asyncio.Timeout | None = None
+        """For how long it is read; None while nobody reads or writes it. It has no end until the
+        socket is to be closed, or given up.
+        """
         self.unanswered: Frame | None = None
         """The frame of the client with which the entity is called."""
         self._websocket = websocket
-        self._to_write: deque[Frame] = deque()
-        self._idle: asyncio.Future[None] | None = None
-        """For this the writer waits, of which there may be thousands to wake at once."""
+        self._to_write: deque[Frame] | None = None
+        self._writing: asyncio.Task[None] | None = None
+        """None, as the deque, while nothing is to be written: to most sockets, nearly always."""
         self._bytes = 0
         self._code = 0
         self._left: asyncio.Future[SocketGivenUp | None] | None = None
@@ -54,7 +60,7 @@ class EdgeSocket:
     @property
     def is_settled(self) -> bool:
         """Whether another process could go on with it: it neither begins nor ends."""
-        return self.is_connected and not self.is_ending.is_set()
+        return self.is_connected and not self._code and not self.is_leaving
 
     @property
     def is_leaving(self) -> bool:
@@ -67,36 +73,58 @@ class EdgeSocket:
 
     def put(self, frames: tuple[Frame, ...]) -> None:
         """Write these to the client."""
+        if self._to_write is None:
+            self._to_write = deque()
         self._to_write.extend(frames)
         self._bytes += sum(map(len, frames)) + AROUND_BYTES * len(frames)
-        self._wake()
+        self._write_on()
         if self._bytes > WAITING_BYTES:
             self.close(SLOW_CLIENT)
 
     def close(self, code: int) -> None:
         """Close the socket, after everything that is to be written."""
-        if not self._code:
+        if not (self._code or self.is_leaving):
             self._code = code
-            self.is_ending.set()
-            self._wake()
+            self._end_within(CLOSE_SECONDS)
+            self._write_on()
 
-    def _wake(self) -> None:
-        if self._idle is not None and not self._idle.done():
-            self._idle.set_result(None)
+    def close_after(self, until: asyncio.Future[int]) -> None:
+        """Close it with the code that is there."""
+        if not until.cancelled():
+            self.close(until.result())
 
-    async def write(self) -> None:
-        """Write until the socket is closed."""
-        while True:
+    def _end_within(self, seconds: float) -> None:
+        if self.until is not None and not self.until.expired():
+            self.until.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    def _write_on(self) -> None:
+        if self.until is not None and self._writing is None:
+            self._writing = asyncio.get_running_loop().create_task(self._write())
+
+    async def _write(self) -> None:
+        """Write all, and close if that is asked for."""
+        is_over = True
+        try:
             while self._to_write:
                 frame = self._to_write.popleft()
                 self._bytes -= len(frame) + AROUND_BYTES
                 kind = "text" if isinstance(frame, str) else "bytes"
                 await self._websocket.send({"type": "websocket.send", kind: frame})
+            self._to_write = None
             if self._code:
                 await self._websocket.close(code=self._code)
-                return
-            self._idle = asyncio.get_running_loop().create_future()
-            await self._idle
+            is_over = bool(self._code)
+        finally:
+            self._writing = None
+            if is_over:
+                self._end_within(0)
+
+    async def stop(self) -> None:
+        """Write no more."""
+        self.until = None
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait({self._writing})
 
     async def read(self) -> Frame | None:
         """The next message of the client; None if the client has gone."""
@@ -112,7 +140,7 @@ class EdgeSocket:
         """
         assert self.is_settled, "otherwise there is nothing to go on with"
         self._left = asyncio.get_running_loop().create_future()
-        self.is_ending.set()
+        self._end_within(0)
         return await self._left
 
     def left(self, *, has_gone: bool) -> None:
@@ -120,5 +148,5 @@ class EdgeSocket:
         assert self._left is not None, "it was to leave"
         end = self.end.passed(unanswered=self.unanswered is not None)
         if not self._left.done():
-            given = SocketGivenUp(end, self.unanswered, tuple(self._to_write))
+            given = SocketGivenUp(end, self.unanswered, tuple(self._to_write or ()))
             self._left.set_result(None if has_gone else given)

@@ -10,7 +10,7 @@ import pytest
 
 from tenure import Entities, Entity, Socket, UsageError, ValueTypeError, reading
 from tenure.base.keys import KEY_BYTES
-from tenure.entities import edge, edge_watch, station
+from tenure.entities import edge, edge_socket, edge_watch, station
 from tenure.entities.edge_socket import EdgeSocket
 from tenure.protocol.entity.messages import RESUME
 from tenure.protocol.entity.socket_end import SocketEnd
@@ -225,7 +225,7 @@ async def test_a_socket_of_a_key_that_is_too_long_closes_and_the_others_go_on(
 
 
 async def test_a_client_that_never_reads_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edge, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(edge_socket, "CLOSE_SECONDS", 0.01)
     async with on_stage(1, kind=Room) as stage:
         (rooms,) = stage.members
         ann, task = attached(rooms, "a", "ann")
@@ -240,6 +240,21 @@ async def test_a_client_that_never_reads_is_let_go(monkeypatch: pytest.MonkeyPat
         assert len(bob.received) >= 12
         ann.reads.set()
         bob.leave()
+
+
+async def test_a_socket_at_rest_has_no_task_but_that_which_attached_it() -> None:
+    async with on_stage(1, kind=Room) as stage:
+        (rooms,) = stage.members
+        before = len(asyncio.all_tasks())
+        some = [attached(rooms, "a", f"n{n}") for n in range(10)]
+        for client, _ in some:
+            client.send("hello")
+        await stage.until(lambda: all(len(client.received) >= 10 for client, _ in some))
+        await come_to_rest()
+        assert len(asyncio.all_tasks()) == before + 10
+        for client, task in some:
+            client.leave()
+            await stage.done(task)
 
 
 async def test_a_code_that_no_socket_may_send_is_refused_and_closes_nothing() -> None:
