@@ -12,7 +12,7 @@ import pytest
 
 from tests.repo.reading import ROOT, report
 from tests.repo.test_prose import broken_links
-from tools.site import pages, sequence, versions
+from tools.site import pages, pictures, sequence, versions
 
 PICTURES = ROOT / "docs" / "pictures"
 # Anything that a picture would load from another host, as opposed to links and names.
@@ -80,6 +80,12 @@ def test_a_diagram_is_what_its_text_says(name: str) -> None:
     """If this fails, run `make pictures`."""
     text = (PICTURES / f"{name}.txt").read_text("utf-8")
     assert (PICTURES / f"{name}.svg").read_text("utf-8") == sequence.draw(text)
+
+
+def test_the_screen_of_top_is_what_top_draws_today() -> None:
+    """If this fails, run `make pictures`, and look at it."""
+    drawn = pictures.top_screen((PICTURES / "top.json").read_bytes())
+    assert (PICTURES / "top.svg").read_text("utf-8") == drawn
 
 
 def test_every_picture_is_shown_on_a_page() -> None:
