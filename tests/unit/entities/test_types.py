@@ -1,7 +1,13 @@
-"""What type checkers see of entities. mypy reads this file whenever the project is checked; pyright
-agrees. It is run, too, so that the types are those of what is there.
+"""What type checkers see of entities. mypy reads this file whenever the project is checked, and
+pyright in a test, which has it read the examples, too. It is run, so that the types are those of
+what is there.
 """
 
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import assert_type
 
 import msgspec
@@ -10,7 +16,23 @@ import pytest
 from tenure import Entities, Entity, Mapping, Series, reading
 from tenure.entities.mapping import MappingPage
 from tenure.entities.series import SeriesPage
+from tests.repo.reading import ROOT
 from tests.unit.entities.stage import on_stage
+
+READ = ("tests/unit/entities/test_types.py", "examples")
+WRONG = """
+from typing import assert_type
+
+from tenure import Entity, Mapping
+
+
+class Room(Entity[list[str]]):
+    members = Mapping(str, int)
+
+    async def join(self, name: str) -> None:
+        self.members.put(name, name)
+        assert_type(await self.members.get(name), int)
+"""
 
 
 class Line(msgspec.Struct):
@@ -52,3 +74,35 @@ async def test_the_types_of_a_class_are_those_of_its_calls() -> None:
         room = assert_type(rooms["attic"], TypedRoom)
         assert assert_type(await stage.done(room.say("hello")), int) == 1
         assert assert_type(await stage.done(room.last()), list[Line]) == [Line("hello")]
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("basedpyright") is None, reason="basedpyright is not installed"
+)
+def test_pyright_reads_the_types_as_mypy_does(tmp_path: Path) -> None:
+    """basedpyright, which comes with the Node.js that it runs in, judges here as pyright does. It
+    finds the two faults of a class that is wrong.
+    """
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(WRONG)
+    (tmp_path / "pyrightconfig.json").write_text(
+        json.dumps(
+            {
+                "include": [str(wrong), *(str(ROOT / each) for each in READ)],
+                "extraPaths": [str(ROOT / "src"), str(ROOT)],
+                "typeCheckingMode": "standard",
+                "pythonVersion": "3.11",
+            }
+        )
+    )
+    pyright = (sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable)
+    done = subprocess.run(
+        [*pyright, "--project", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    found = json.loads(done.stdout)
+    assert found["summary"]["filesAnalyzed"] > 10
+    assert [
+        (Path(each["file"]).name, each["rule"], each["range"]["start"]["line"])
+        for each in found["generalDiagnostics"]
+        if each["severity"] == "error"
+    ] == [("wrong.py", "reportArgumentType", 10), ("wrong.py", "reportAssertTypeFailure", 11)]
