@@ -301,6 +301,12 @@ async def test_what_cannot_be_kept_is_refused_and_nothing_is() -> None:
         for name in ("x", 1 << 63, True, None):
             with pytest.raises(UsageError, match="a name is a number"):
                 await stage.done(room.named(name))
+        for text in ("", "x" * 201):
+            with pytest.raises(UsageError, match="a name is a text of 1 to 200 characters"):
+                await stage.done(room.join([text]))
+        for first in (0, 1001):
+            with pytest.raises(UsageError, match="first is a number from 1 to 1000"):
+                await stage.done(room.page(first))
         assert await stage.done(room.all()) == (0, [], [], [])
 
 

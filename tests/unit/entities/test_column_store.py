@@ -23,7 +23,8 @@ from tenure.protocol.entity.envelope_columns import HEAD, STATE
 from tenure.protocol.replication.row.admission import Attempt, Refused
 from tenure.protocol.replication.row.edits import Edit
 from tenure.stores import column_store
-from tenure.stores.column_store import ColumnEntityStore
+from tenure.stores.alarm_index import FAMILY
+from tenure.stores.column_store import ABOUT, ColumnEntityStore
 from tenure.stores.item_rows import MOST_STAYING
 from tenure.stores.opening import store_for
 from tests.unit.entities.stage import on_stage
@@ -301,6 +302,15 @@ async def test_a_commit_writes_what_has_changed(store: ColumnEntityStore) -> Non
     (mutation,) = trouble.written
     names = {edit.name for edit in mutation.edits}
     assert names == {HEAD, b"\0\7field-7"}
+
+
+async def test_a_pool_in_a_later_layout_is_refused_before_a_row_is_read(
+    store: ColumnEntityStore,
+) -> None:
+    later = {FAMILY: {ABOUT: b"hashed, layout 2"}}
+    await store._store.insert(store.index.table, ABOUT, later)
+    with pytest.raises(ConfigurationError, match="which is hashed, layout 2, and cannot"):
+        await store._check_pool()
 
 
 async def test_a_row_of_a_later_layout_is_not_read(store: ColumnEntityStore) -> None:

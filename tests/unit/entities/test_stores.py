@@ -94,6 +94,19 @@ async def test_a_store_of_another_pool_is_refused(store_url: str) -> None:
         await store_for(store_url)("counters", "ordered")
 
 
+async def test_a_store_in_a_later_layout_is_refused_before_anything_is_read(store_url: str) -> None:
+    """A release with another layout says so beside the kind of the pool, where all of them look."""
+    store = await opened(store_url)
+
+    def change() -> Program[None]:
+        yield "UPDATE tenure_entity_pool SET kind = 'hashed, layout 2'", ()
+
+    await store._ask(change)
+    await store.close()
+    with pytest.raises(ConfigurationError, match="which is hashed, layout 2, and cannot"):
+        await opened(store_url)
+
+
 @pytest.mark.parametrize("url", ["", "sqlite:", "sqlite:\0", "mysql://x", 7])
 async def test_what_is_no_store_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="store is"):
