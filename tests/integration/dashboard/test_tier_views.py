@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp import ClientWebSocketResponse
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Locator, Page, expect
 
 from tenure import Cache, Entities, Lookup, Owner, Volume
 from tenure.cache.cache_engine import PATH
@@ -21,7 +21,9 @@ from tenure.wire.volume import decode_to_cache, encode_volume
 from tests import patience
 from tests.integration.dashboard.browser import browsing, keep, needs_chromium
 from tests.patience import DEADLINE_SECONDS
+from tests.unit.cli.test_commands import to
 from tests.unit.entities.stage import Counter
+from tests.unit.entities.test_exporting import Hall
 from tests.unit.entities.test_inspecting import Room
 from tests.unit.manager.serving import Serving, serving
 
@@ -207,6 +209,50 @@ async def test_all_entities_are_exported_to_a_file(browser: Browser, tmp_path: P
         await save.click()
         await expect(problem).to_contain_text("use one of admin")
         await expect(page.locator("#keys-words")).to_have_text("")
+
+
+async def test_an_export_is_imported(browser: Browser, tmp_path: Path) -> None:
+    """Of an entity in several parts, too, and one whose key is a number."""
+    file = tmp_path / "rooms.jsonl"
+    async with page_of(browser) as (manager, page):
+        url = manager.service.url
+        words, problem = page.locator("#keys-words"), page.locator("#keys-problem")
+
+        async def take(path: Path, wanted: str, where: Locator) -> None:
+            await page.get_by_label("An export").set_input_files(path)
+            await page.get_by_role("button", name="Import").click()
+            await expect(where).to_contain_text(wanted)
+
+        async with Entities(Hall, "rooms", url) as halls:
+            await page.get_by_role("button", name="Entities").click()
+            await page.get_by_role("button", name="Import").click()
+            await expect(problem).to_have_text("choose a file that an export has made")
+            await halls["large"].fill(1200)
+            await halls[7].fill(3)
+            before = await halls["large"].everything()
+            await to(manager, "entities", "export", "rooms", str(file))
+            await take(file, "0 of 2 entities imported, 2 were there", words)
+            await keep(page, "import")
+            await halls["large"].fill(1)
+            await take(file, "1 were there; left out: large (another is there)", problem)
+            await page.get_by_label("Replace what is there").check()
+            await take(file, "1 of 2 entities imported, 1 were there", words)
+            assert await halls["large"].everything() == before
+            await halls["large"].clear()
+            await halls[7].clear()
+            await take(file, "2 of 2 entities imported, 0 were there", words)
+            assert await halls["large"].everything() == before
+            changed, other = tmp_path / "changed.jsonl", tmp_path / "other.jsonl"
+            changed.write_text(file.read_text().replace("note 2 ", "note 9 "))
+            await take(changed, "the file has changed since it was made", problem)
+            other.write_text("\n".join(file.read_text().split("\n")[:-2]))
+            await take(other, "the file is no whole export", problem)
+            other.write_text("no export\n")
+            await take(other, "line 1 of the file is damaged", problem)
+            path = "**/entities/import"
+            body = '{"error":"not for this token","way_out":"use one of admin"}'
+            await page.route(path, lambda route: route.fulfill(status=403, body=body))
+            await take(file, "then: not for this token (use one of admin)", problem)
 
 
 async def test_keys_are_listed_and_one_is_shown_with_its_collections(browser: Browser) -> None:

@@ -62,6 +62,9 @@ class Hall(Entity[Things], version=2):
         self.seats.put(40, "bob")
         self.set_alarm("close", self.now() + 3600.5)
 
+    async def clear(self) -> None:
+        self.forget()
+
     @reading
     async def value(self) -> int:
         return self.state.count

@@ -2,6 +2,7 @@
 // read again by itself: each question takes a moment of an owner.
 
 import { ask, byId, command, element, fill, poolPath, row, some, take } from "./api.js";
+import { importInto } from "./import.js";
 
 const MOST = 100, LAST_LINE = 4096;
 
@@ -22,6 +23,10 @@ export class Keys {
     });
     byId("keys-back").addEventListener("click", () => this.list(this.pages.pop()));
     byId("keys-export").addEventListener("click", () => this.save());
+    byId("keys-import").addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.put(event.submitter);
+    });
     byId("entity-ask").addEventListener("submit", (event) => {
       event.preventDefault();
       this.show({ form: "key", key: byId("entity-key").value });
@@ -89,6 +94,25 @@ export class Keys {
       } catch (problem) {
         if (isStill()) byId("keys-words").textContent = "";
         throw problem;
+      }
+    });
+  }
+
+  // What `tenure entities import` does with such a file.
+  put(button) {
+    return this.told(async (isStill) => {
+      const [file] = byId("keys-file").files;
+      if (!file) throw new Error("choose a file that an export has made");
+      const say = (words) => { if (isStill()) byId("keys-words").textContent = words; };
+      say("checking the file");
+      button.disabled = true;
+      try {
+        await importInto(this.pool, file, byId("keys-replace").checked, say);
+      } catch (problem) {
+        say("");
+        throw problem;
+      } finally {
+        button.disabled = false;
       }
     });
   }
