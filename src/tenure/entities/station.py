@@ -155,10 +155,14 @@ class Station:
         await self.owner.close(drain=self._settings.drain)
 
     async def _end(self) -> None:
-        for each in list(self._tasks):
-            each.cancel()
+        self._stop()
         await self._alarms.agenda.close()
         await self._links.close()
+        self._stop()  # a connection that is lost has the edge ask
+
+    def _stop(self) -> None:
+        for each in list(self._tasks):
+            each.cancel()
 
     def _go(self, work: Any) -> None:  # noqa: ANN401  # a coroutine
         # Whatever began it, it does not run on behalf of a turn.

@@ -100,3 +100,12 @@ async def test_a_method_of_any_name_is_told_to_managers_within_what_they_read() 
         assert msgspec.convert(msgspec.to_builtins(report), EntityReport) == report
         await counters["a"].release()
         assert await stage.done(adding) == 1
+
+
+async def test_who_has_left_leaves_nothing_running() -> None:
+    """Its connections end, after which it would ask the others for frames that it has missed."""
+    async with on_stage(2) as stage:
+        one, two = stage.members
+        await stage.done(one[stage.key_of(two)].add())
+    await come_to_rest()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
