@@ -217,10 +217,11 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._task = None  # it ends in this turn of the loop
             self.idle_since = self._now()
-            is_leaving = self._door.is_leaving
-            if is_leaving or not self._is_reading:
-                self.read_on(goes_on=not is_leaving)
-            if is_leaving:
+            # With half a request that nobody could go on with, it is read on, and leaves later.
+            leaves = self._door.is_leaving and self._reader.unread is not None
+            if leaves or not self._is_reading:
+                self.read_on(goes_on=not leaves)
+            if leaves:
                 self._door.rests()
 
     def break_off(self) -> None:
