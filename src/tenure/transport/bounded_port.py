@@ -149,7 +149,9 @@ class BoundedPort(Generic[P]):
         self._of_peer: Counter[str] = Counter()
         self._floods = RecentFloods()
         self._told: set[sockets.socket] = set()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._listening: sockets.socket | None = None
+        self._again: asyncio.TimerHandle | None = None
+        self._watching: asyncio.Task[None] | None = None
         self._tls: ssl.SSLContext | None = None
 
     def __len__(self) -> int:
@@ -167,31 +169,32 @@ class BoundedPort(Generic[P]):
         if self.limits.buffer_bytes is not None:
             listening.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, self.limits.buffer_bytes)
         self._tls = tls
-        loop = asyncio.get_running_loop()
-        self._tasks = [
-            loop.create_task(self._take(listening)),
-            loop.create_task(self._watch()),
-        ]
-        # The task cannot close it: a task that is cancelled before its first step never runs.
-        self._tasks[0].add_done_callback(lambda _: listening.close())
+        self._listening = listening
+        self._watching = asyncio.get_running_loop().create_task(self._watch())
+        self._listen()
 
     def take_no_more(self) -> None:
         """Take no more connections; existing ones continue."""
-        for task in self._tasks:
-            task.cancel()
+        listening, self._listening = self._listening, None
+        if listening is None or self._watching is None:
+            return
+        self._watching.cancel()
+        if self._again is not None:
+            self._again.cancel()
+        asyncio.get_running_loop().remove_reader(listening)
+        listening.close()
 
     async def close(self) -> None:
-        """Stop taking connections, and close those that have said nothing yet. Whoever made the
-        protocols of the others must end them.
+        """Stop taking connections, and close those that have not agreed on TLS yet. Whoever made
+        the protocols of the others must end them.
         """
         self.take_no_more()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
         self._newcomers.close()
         self._strangers.close()
         beginning = [each.task for each in self._taken.values() if each.task is not None]
-        for task in beginning:
-            task.cancel()
+        if self._tls is not None:  # without it, they have a protocol in a moment
+            for task in beginning:
+                task.cancel()
         if beginning:
             await asyncio.wait(beginning)
         for told in list(self._told):
@@ -199,18 +202,24 @@ class BoundedPort(Generic[P]):
 
     # --- connections ---
 
-    async def _take(self, listening: sockets.socket) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            try:
-                accepted, address = await loop.sock_accept(listening)
-            except OSError as error:
-                if error.errno in _NO_FILES:
-                    self._refused("", f"no connection can be taken: {error.strerror}")
-                    await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
-                continue  # for any other error, the peer has already gone
-            self._arrived(accepted, intern(str(address[0])))  # a peer may have thousands
-            await asyncio.sleep(0)  # if many come at once, others get a turn in between
+    def _listen(self) -> None:
+        # No task waits in `sock_accept`: if it is cancelled as a connection comes, that is lost.
+        if self._listening is not None:
+            asyncio.get_running_loop().add_reader(self._listening, self._accept, self._listening)
+
+    def _accept(self, listening: sockets.socket) -> None:
+        """Take one connection. If many come at once, others get a turn in between."""
+        try:
+            accepted, address = listening.accept()
+        except OSError as error:
+            if error.errno in _NO_FILES:
+                loop = asyncio.get_running_loop()
+                loop.remove_reader(listening)
+                self._again = loop.call_later(ACCEPT_AGAIN_SECONDS, self._listen)
+                self._refused("", f"no connection can be taken: {error.strerror}")
+            return  # for any other error, the peer has already gone
+        accepted.setblocking(False)  # noqa: FBT003  # as the standard library has it
+        self._arrived(accepted, intern(str(address[0])))  # a peer may have thousands
 
     def _arrived(self, accepted: sockets.socket, peer: str) -> None:
         if len(self._newcomers) + len(self._strangers) >= self.limits.most_strangers:

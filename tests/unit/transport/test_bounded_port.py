@@ -113,3 +113,24 @@ async def test_where_many_come_the_others_have_a_turn_between_two() -> None:
                 turns += 1
                 await asyncio.sleep(0)
     assert len(set(taken_at[:50])) == 50
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_connection_that_comes_as_the_port_closes_is_taken_or_left_to_a_successor(
+    turns: int,
+) -> None:
+    """Both listen at the same socket. One that was taken and has no protocol would be cut off."""
+    made, listening = list[int](), listener()
+    with listening.dup() as successor:
+        async with opened(listening, lambda: made.append(1)):
+            await asyncio.sleep(0)
+            with socket.create_connection(successor.getsockname()):
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+        successor.setblocking(False)
+        try:
+            successor.accept()[0].close()
+        except BlockingIOError:
+            assert made == [1]
+        else:
+            assert made == []
