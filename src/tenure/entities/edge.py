@@ -40,6 +40,10 @@ from tenure.wire.entity import packed, read_resumed
 ATTACHMENT_BYTES = 4096
 ASK_SECONDS = 10.0
 """Seconds between two questions for further frames, if nothing happens."""
+ASKED_AT_ONCE = 64
+"""Questions for all of ten thousand sockets at once would hold everything else up for a second, and
+take memory for each.
+"""
 LOST_SECONDS = 0.5
 """Seconds between two questions about every socket, however often connections are lost: any member
 can connect and go, again and again.
@@ -261,8 +265,13 @@ class Edge:
     async def keep_asking(self) -> None:
         """Ask regularly, so that owners know that the sockets still exist."""
         while True:
-            await asyncio.sleep(ASK_SECONDS)
-            self.ask_all()
+            due = list(self._sockets)
+            parts = 1 + len(due) // ASKED_AT_ONCE
+            for part in range(parts):
+                await asyncio.sleep(ASK_SECONDS / parts)
+                for each in due[part::parts]:
+                    if (socket := self._sockets.get(each)) is not None:
+                        self._go(self._ask(socket))
 
     async def _ask(self, socket: EdgeSocket) -> None:
         if socket.is_asking or not socket.is_connected:

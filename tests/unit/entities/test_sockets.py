@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import msgspec
@@ -12,10 +11,8 @@ from tenure import Entities, Entity, Socket, UsageError, ValueTypeError, reading
 from tenure.base.keys import KEY_BYTES
 from tenure.entities import edge, edge_socket, edge_watch, station
 from tenure.entities.edge_socket import EdgeSocket
-from tenure.protocol.entity.messages import RESUME
 from tenure.protocol.entity.socket_end import SocketEnd
 from tenure.testing.clock import come_to_rest
-from tenure.wire.entity import packed
 from tests.unit.entities.stage import Client, ServerEnd, Stage, attached, on_stage
 
 pytestmark = pytest.mark.asyncio
@@ -457,27 +454,3 @@ async def test_a_socket_whose_entity_is_unknown_at_the_next_edge_closes_with_101
         socket = EdgeSocket(b"never seen", stage.key_of(one), ServerEnd(client))
         await stage.done(two.station.edge.go_on(socket))
         assert client.code == 1012
-
-
-@pytest.mark.parametrize("nonsense", [b"", b"\xc1", b"\x94\x01\x91\x05\x00\x00"])
-async def test_an_answer_of_an_owner_that_cannot_be_read_closes_the_socket(nonsense: bytes) -> None:
-    """It cannot be told what follows."""
-
-    class Owner:
-        def call(self, key: str | int, method: str, data: bytes, id: bytes = b"") -> Any:  # noqa: A002, ANN401
-            async def answer() -> bytes:
-                return nonsense if method == RESUME else packed(True)
-
-            return answer()
-
-    running: list[asyncio.Task[None]] = []
-    made = edge.Edge(
-        Owner(),
-        "http://here",
-        Random(1),
-        lambda work: running.append(asyncio.ensure_future(work)),
-    )
-    client = Client()
-    await made.go_on(EdgeSocket(b"id", "key", ServerEnd(client)))
-    assert client.code == 1012
-    await asyncio.gather(*running)
