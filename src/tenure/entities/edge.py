@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, Protocol, TypeAlias
 
 from tenure.entities.caller import Answering
-from tenure.entities.edge_socket import EdgeSocket
+from tenure.entities.edge_socket import EdgeSocket, frame_of
 from tenure.entities.sockets import UNKNOWN
 from tenure.errors import ClosedError, EntityError, TenureError, UsageError, ValueTypeError
 from tenure.member.asgi import SERVICE_RESTART
@@ -150,7 +150,7 @@ class Edge:
     async def _read(self, socket: EdgeSocket, begin: Begin) -> None:
         try:
             if await begin(socket):
-                while (frame := await socket.read()) is not None:
+                while (frame := frame_of(await socket.receive())) is not None:
                     number = socket.end.next()
                     said = packed(SocketFrame(socket.id, number, frame))
                     if len(said) > ARGUMENT_BYTES:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 from tenure.protocol.entity.socket_end import PassedEnd, SocketEnd
@@ -126,13 +127,10 @@ class EdgeSocket:
             self._writing.cancel()
             await asyncio.wait({self._writing})
 
-    async def read(self) -> Frame | None:
-        """The next message of the client; None if the client has gone."""
-        message = await self._websocket.receive()
-        if message["type"] == "websocket.disconnect":
-            return None
-        text: Frame | None = message.get("text")
-        return message["bytes"] if text is None else text
+    def receive(self) -> Awaitable[dict[str, Any]]:
+        """The next message of the client."""
+        received: Awaitable[dict[str, Any]] = self._websocket.receive()
+        return received
 
     async def give_up(self) -> SocketGivenUp | None:
         """Neither read nor write any more, and return what another process needs to go on; None if
@@ -150,3 +148,11 @@ class EdgeSocket:
         if not self._left.done():
             given = SocketGivenUp(end, self.unanswered, tuple(self._to_write or ()))
             self._left.set_result(None if has_gone else given)
+
+
+def frame_of(message: dict[str, Any]) -> Frame | None:
+    """What a message of the client says; None if the client has gone."""
+    if message["type"] == "websocket.disconnect":
+        return None
+    text: Frame | None = message.get("text")
+    return message["bytes"] if text is None else text

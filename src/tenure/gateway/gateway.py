@@ -6,9 +6,9 @@ import asyncio
 import logging
 import socket as sockets
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from tenure.entities.edge import Edge
 from tenure.entities.socket_offer import TAKE, SocketOffer, TakenSocket
@@ -46,11 +46,11 @@ class HoldsSockets(Protocol):
         """What a handshake is sent on with; None if no socket can be taken so soon."""
         ...
 
-    async def attach(self, request: ClientRequest, taken: TakenSocket) -> None:
+    def attach(self, request: ClientRequest, taken: TakenSocket) -> Coroutine[Any, Any, None]:
         """Be the other end of a client's socket until it closes."""
         ...
 
-    async def go_on(self, request: ClientRequest, passed: PassedSocket) -> None:
+    def go_on(self, request: ClientRequest, passed: PassedSocket) -> Coroutine[Any, Any, None]:
         """The same, where another process has stopped."""
         ...
 
@@ -198,10 +198,10 @@ class HttpGateway:
             if found is None:
                 await respond(request.send, NO_ROUTE)
             else:
-                taken = await self._pass(request, found, began)
-                if taken is not None:  # what the handshake has needed is gone by now
+                follows = await self._pass(request, found, began)
+                if follows is not None:  # what the handshake has needed is gone by now
                     with suppress(ConnectionError):
-                        await self._sockets[taken.pool].attach(request, taken)
+                        await follows
         finally:
             self._over(request, NOBODY if found is None else found.target, began)
 
@@ -236,8 +236,8 @@ class HttpGateway:
 
     async def _pass(
         self, request: ClientRequest, found: RoutedTo, began: float
-    ) -> TakenSocket | None:
-        """Have a request answered, or its socket given over, which is returned."""
+    ) -> Coroutine[Any, Any, None] | None:
+        """Have a request answered; what is returned then holds its socket, if it has one here."""
         target, scope = self._targets[found.target], request.scope
         seconds = patience(scope["headers"], self._settings.deadline)
         if "upgrade" in scope:
@@ -274,8 +274,8 @@ class HttpGateway:
 
     async def _give(
         self, request: ClientRequest, came: Forwarded, body: Body, target: str
-    ) -> TakenSocket | None:
-        """Give a client the answer of an owner, which may have given the socket over."""
+    ) -> Coroutine[Any, Any, None] | None:
+        """Give a client the answer of an owner, which may give the socket over. See `_pass`."""
         if came.status == SWITCHING:
             request.switch(came.headers)
             await self._through(request, came, target)
@@ -291,7 +291,8 @@ class HttpGateway:
                 "%s gave a socket over, but to no offer of this handshake: refused", target
             )
             await respond(request.send, FORGED)
-        return taken
+            return None
+        return self._sockets[taken.pool].attach(request, taken)
 
     def _log(self, request: ClientRequest, target: str, seconds: float) -> None:
         head = request.head

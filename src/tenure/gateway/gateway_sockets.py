@@ -70,17 +70,17 @@ class GatewaySockets:
         nonce = f"{self._random.getrandbits(NONCE_BITS):032x}"
         return offer(self._target.name, self._target.secret, nonce)
 
-    async def attach(self, request: ClientRequest, taken: TakenSocket) -> None:
+    def attach(self, request: ClientRequest, taken: TakenSocket) -> Coroutine[Any, Any, None]:
         """Be the other end of a client's socket until it closes, or leaves."""
         held = HeldSocket(request, UNFINISHED)
         socket = self.edge.socket(taken.key, held)
-        await self._hold(request, held, socket, self.edge.attach(socket, taken.attachment))
+        return self._hold(request, held, socket, self.edge.attach(socket, taken.attachment))
 
-    async def go_on(self, request: ClientRequest, passed: PassedSocket) -> None:
+    def go_on(self, request: ClientRequest, passed: PassedSocket) -> Coroutine[Any, Any, None]:
         """As `attach`, where another process has stopped."""
         held = HeldSocket(request, UNFINISHED)
         socket = EdgeSocket(passed.id, passed.key, held, SocketEnd.of(passed.end))
-        await self._hold(request, held, socket, self.edge.go_on(socket))
+        return self._hold(request, held, socket, self.edge.go_on(socket))
 
     async def _hold(
         self,

@@ -60,20 +60,12 @@ class HeldSocket:
     async def receive(self) -> Message:
         """The next message of the client, or its disconnection. The one before was passed on."""
         self._watch.hold(0)
-        message = await self._next()
-        self._watch.hold(len(message.get("text") or message.get("bytes") or b""))
-        return message
-
-    def end(self) -> None:
-        """Nobody receives any more."""
-        self._watch.end()
-
-    async def _next(self) -> Message:
         try:
             while True:
                 while self._frames:
                     message = self._taken(self._frames.pop(0))
                     if message is not None:
+                        self._watch.hold(len(message.get("text") or message.get("bytes") or b""))
                         return message
                 if not await self._read():
                     return GONE
@@ -81,6 +73,10 @@ class HeldSocket:
             self._protocol.fail(refused.code, str(refused))
             await self._write()
             return GONE
+
+    def end(self) -> None:
+        """Nobody receives any more."""
+        self._watch.end()
 
     async def _read(self) -> bool:
         """Parse some frames, once there are any. Returns False if none follow."""
