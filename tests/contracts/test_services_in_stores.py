@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -52,3 +53,31 @@ async def test_a_document_outlives_the_process_that_took_it(store: str) -> None:
             assert (read.status, read.body["sections"]) == (200, {"a": 1, "b": [2]})
             put = await stage.ask("PUT", "/documents/ann/sections/c", b'"x"', If_Match=made.tag)
             assert put.status == 200
+
+
+async def test_a_message_outlives_the_process_that_took_it(store: str) -> None:
+    async with serving(preset="default") as serves:
+        manager = serves.service.url
+        async with on_service_stage("queues", manager=manager, store=store) as stage:
+            await stage.ask("PUT", "/queues/ann")
+            sent = await stage.ask("POST", "/queues/ann/entries", {"message": "hello"})
+            assert sent.body["number"] == 2
+        async with on_service_stage("queues", manager=manager, store=store) as stage:
+            drained = await stage.ask("POST", "/queues/ann/drain")
+            first, second = drained.body["entries"]
+            assert (first["loss"], second["message"]) == ({"began": True}, "hello")
+
+
+async def test_a_subscription_outlives_the_process_that_took_it(store: str) -> None:
+    async with serving(preset="default") as serves:
+        manager = serves.service.url
+        await serves.post("/v1/pools", {"name": "pubsub", "kind": "hashed"})
+        async with on_service_stage("queues", manager=manager, watch=("pubsub",)) as queues:
+            await queues.ask("PUT", "/queues/bob")
+            said: Any = {"manager": manager, "store": store, "queues": (queues.url,)}
+            async with on_service_stage("pubsub", **said) as stage:
+                made = await stage.ask("POST", "/topics/ann/subscriptions", {"target": "queue:bob"})
+                assert made.status == 201, made.body
+            async with on_service_stage("pubsub", **said) as stage:
+                found = await stage.ask("GET", "/topics/ann")
+                assert (found.body["subscribers"], found.body["epoch"]) == (1, made.body["epoch"])

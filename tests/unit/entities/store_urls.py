@@ -16,7 +16,7 @@ from tests.integration.cassandra.cql_server import SmallServer
 from tests.unit.columns.node.ringed import TablesMade, form_ring, running, settings_of
 from tests.unit.fencing.databases import postgres_programs, postgres_server
 
-POOLS = ("counters", "names", "rooms", "documents")
+POOLS = ("counters", "names", "rooms", "documents", "queues", "pubsub")
 STATES = ("", "users")
 CASSANDRA_DRIVER = "tests.integration.cassandra.cql_server:DRIVER_OPTIONS"
 
