@@ -1,7 +1,9 @@
 """`tenure events`: what has happened at the leader, and what happens."""
 
+import re
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Annotated, Literal
 
@@ -10,12 +12,19 @@ from cyclopts import Parameter
 
 from tenure.cli.asking import ASKING, AskingOptions, urls
 from tenure.cli.following import leader_of, live, recent
-from tenure.cli.output import complain, put, say
+from tenure.cli.output import complain, counted, put, say
 from tenure.cli.waiting import waiting_for
 from tenure.errors import NoManager
 from tenure.manager.live import LiveEvent
 
 AGAIN_SECONDS = 1.0
+FOLDED = 4
+"""So many events of one kind in a row are one line, as on the dashboard."""
+APART_SECONDS = 10.0
+"""Unless they are so far from each other."""
+MOST_NAMED = 6
+"""More owners that took ranges are not named, but counted."""
+TAKEN = re.compile(r"(\d+) ranges? to (.*)", re.DOTALL)
 
 
 def events(
@@ -86,3 +95,40 @@ def words(event: LiveEvent) -> str:
     detail = f": {event.detail}" if event.detail else ""
     cause = f" (cause {event.cause})" if event.cause else ""
     return f"{at}  {level}{pool}{event.kind}{detail}{cause}"
+
+
+def folded(events: Iterable[LiveEvent]) -> list[tuple[LiveEvent, ...]]:
+    """The events, with those together that are one line: a crash moves many ranges."""
+    runs: list[list[LiveEvent]] = []
+    for event in events:
+        if runs and _are_alike(runs[-1][-1], event):
+            runs[-1].append(event)
+        else:
+            runs.append([event])
+    whole = ([tuple(run)] if len(run) >= FOLDED else [(each,) for each in run] for run in runs)
+    return [line for lines in whole for line in lines]
+
+
+def _are_alike(earlier: LiveEvent, later: LiveEvent) -> bool:
+    of = (earlier.kind, earlier.pool, earlier.level)
+    return of == (later.kind, later.pool, later.level) and later.at - earlier.at < APART_SECONDS
+
+
+def words_in_sum(alike: Sequence[LiveEvent]) -> str:
+    """One of the lines of `folded`: who took how many ranges, if that can be added."""
+    if len(alike) == 1:
+        return words(alike[0])
+    taken: Counter[str] = Counter()
+    for found in (TAKEN.fullmatch(each.detail) for each in alike):
+        taken[found[2] if found else ""] += int(found[1]) if found else 0
+    detail = "" if "" in taken else f"{counted(taken.total(), 'range')} to {_takers(taken)}"
+    line = words(msgspec.structs.replace(alike[-1], detail=detail, cause=""))
+    return f"{line} ({len(alike)} of them)"
+
+
+def _takers(taken: Counter[str]) -> str:
+    if len(taken) == 1:
+        return next(iter(taken))
+    if len(taken) > MOST_NAMED:
+        return f"{len(taken)} owners"
+    return ", ".join(f"{name} ({counted(n, 'range')})" for name, n in taken.most_common())

@@ -8,13 +8,14 @@ import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from tenure.cli.asking import ASKING, AskingOptions, PoolName, get, path, urls
-from tenure.cli.events import words
+from tenure.cli.events import folded, words_in_sum
 from tenure.cli.following import leader_of, recent
 from tenure.cli.output import counted, put, say
 from tenure.cli.tiers import (
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 ASK_SECONDS = 5.0
 EVENTS = 8
+"""Lines of events: several that are alike are one."""
 HOTTEST = 3
 BAR = 24
 ROW = 66
@@ -125,6 +127,7 @@ def look(managers: Sequence[str], pool: str) -> Top:
             hottest = get(leader, path(pool, "hottest"), ASK_SECONDS).read(HottestKeys).keys
     stores = read_stores(leader, ASK_SECONDS)
     shown = {"", pool, *(each.ring.cluster for each in stores)}
+    happened = folded(event for event in recent(leader) if event.pool in shown)[-EVENTS:]
     work = [each.load / each.capacity for each in found]
     total = sum(work)
     return Top(
@@ -137,7 +140,7 @@ def look(managers: Sequence[str], pool: str) -> Top:
         imbalance=round(max(work) * len(work) / total, 2) if total else 1.0,
         lookups=status.lookups,
         lookup_lag=status.lookup_lag,
-        events=tuple(event for event in recent(leader) if event.pool in shown)[-EVENTS:],
+        events=tuple(chain.from_iterable(happened)),
         tiers=tiers_of(pool, found),
         stores=stores,
         hottest=hottest[:HOTTEST],
@@ -153,7 +156,7 @@ def _print(managers: Sequence[str], pool: str, every: float, *, once: bool, as_j
                 put(msgspec.json.encode(seen).decode())
             else:
                 owners = [HEAD, *(_line(each, seen) for each in seen.owners)] if seen.owners else []
-                happened = map(words, seen.events)
+                happened = map(words_in_sum, folded(seen.events))
                 for line in (*_title(seen), *owners, *_tier_lines(seen), *happened):
                     say(line)
             if once:
@@ -187,7 +190,9 @@ def picture(seen: Top, trouble: str, width: int, height: int) -> "Group":
 
     head = _wrapped(trouble or ", ".join(_title(seen)), width)
     happened = [
-        Text(line, _style(each)) for each in seen.events for line in _wrapped(words(each), width)
+        Text(line, _style(each[-1]))
+        for each in folded(seen.events)
+        for line in _wrapped(words_in_sum(each), width)
     ][-max(height // 3, 1) :]
     room = height - len(head) - len(happened) - BESIDE
     beside = [line for each in _tier_lines(seen) for line in _wrapped(each, width)]
