@@ -12,9 +12,20 @@ from typing import Annotated, NamedTuple
 
 import aiohttp
 import msgspec
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, WebSocket
 
-from tenure import Entities, Entity, Lease, Lookup, Member, OwnedState, Relay, owned, reading
+from tenure import (
+    Entities,
+    Entity,
+    Lease,
+    Lookup,
+    Member,
+    OwnedState,
+    Relay,
+    Socket,
+    owned,
+    reading,
+)
 
 POOL = "carts"
 KEY = "/carts/{user}"
@@ -83,6 +94,10 @@ class Cart(Entity[Articles]):
         """Return the process in which it lives."""
         return os.getpid()
 
+    async def on_message(self, socket: Socket[None], text: str) -> None:
+        """Answer a word with the same."""
+        socket.send(text)
+
 
 entities = Entities(Cart, POOL)
 app_of_entities = FastAPI(lifespan=entities.lifespan)
@@ -105,6 +120,12 @@ async def entity_get(user: str) -> list[str]:
 async def entity_post(user: str, article: str) -> int:
     """Put an article in."""
     return await entities[user].put(article)
+
+
+@app_of_entities.websocket("/carts/{user}/live")
+async def live(websocket: WebSocket, user: str) -> None:
+    """A socket to a cart."""
+    await entities[user].attach(websocket)
 
 
 class Shop(NamedTuple):

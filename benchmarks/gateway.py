@@ -33,11 +33,11 @@ BOUND = at_most(2.2)
 
 
 @asynccontextmanager
-async def gateway(service: Shop) -> AsyncIterator[tuple[str, int]]:
+async def gateway(service: Shop, *options: str) -> AsyncIterator[tuple[str, int]]:
     """The URL of a gateway before the service, and its process."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tenure", "gateway", "--json", "--listen", "127.0.0.1:0"),
-        *("--manager", service.manager, "--route", f"{KEY}={POOL}", "--route", f"/={service.url}"),
+        *("--manager", service.manager, *options, "--route", f"/={service.url}"),
         stdout=PIPE,
     )
     try:
@@ -51,7 +51,7 @@ async def gateway(service: Shop) -> AsyncIterator[tuple[str, int]]:
 
 async def measured() -> tuple[float, float]:
     """Return the microseconds of a request to the owner alone, and through the gateway."""
-    async with shop(1) as service, gateway(service) as (url, pid):
+    async with shop(1) as service, gateway(service, "--route", f"{KEY}={POOL}") as (url, pid):
         one = aiohttp.TCPConnector(limit=1)
         async with aiohttp.ClientSession(connector=one) as session:
             worker = await number(session, f"{service.url}/pid")
