@@ -79,14 +79,17 @@ class ManagerMetrics:
         self.journal = JournalTimes()
         self.pushes = PushTimes(clock)
         self._received: Counter[str] = Counter()
-        self._synced: dict[Connection, int] = {}
-        """Up to which LSN the lookup on a connection said that it is."""
+        self._synced: dict[Connection, int | None] = {}
+        """Up to which LSN the lookup on a connection said that it is; None of one that has just
+        come and knows nothing: its first answer is the whole table.
+        """
 
     def received(self, connection: Connection, message: ToManager) -> None:
         """A client sent a valid message."""
         self._received[type(message).__name__] += 1
         if isinstance(message, Sync):
-            self._synced[connection] = message.lsn
+            has_just_come = connection not in self._synced and not message.lsn
+            self._synced[connection] = None if has_just_come else message.lsn
 
     def gone(self, connection: Connection) -> None:
         """A client is gone."""
@@ -99,7 +102,8 @@ class ManagerMetrics:
 
     def lookup_lag(self, lsn: int) -> int:
         """How many records the one furthest behind had not seen when it last asked."""
-        return max((max(lsn - seen, 0) for seen in self._synced.values()), default=0)
+        known = (seen for seen in self._synced.values() if seen is not None)
+        return max((max(lsn - seen, 0) for seen in known), default=0)
 
     def families(
         self,

@@ -354,8 +354,13 @@ async def test_the_lag_is_that_of_the_lookup_furthest_behind_while_it_is_there()
             lag = value(seen, "tenure_lookup_lag_records")
             return lag, value(seen, "tenure_lsn") - lag
 
+        lag, _ = await lag_after(second, 0, 1)
+        assert lag == 0, "it has just come, and is told the whole table"
+        lag, lsn = await lag_after(second, 0, 2)
+        assert (lag, lsn) == (4, 0), "it has asked again, and still knows nothing"
+        assert await lag_after(second, 4, 3) == (0, 4)
         assert await lag_after(first, 1, 1) == (3, 1)
-        assert await lag_after(second, 2, 1) == (3, 1)
+        assert await lag_after(second, 2, 4) == (3, 1)
         assert await lag_after(first, 4, 2) == (2, 2)
         await second.close()
         await events.wait_for("disconnected")

@@ -44,8 +44,8 @@ export class Crash {
     if (crash.story.length < MOST_TOLD) crash.story.push(event);
   }
 
-  // `pool` is what the manager pushed of the pool that is shown. A lookup that joins later is behind, too, but was
-  // told of the crash by what it begins with: so what counts is what the slowest knew at one time since.
+  // `pool` is what the manager pushed of the pool that is shown. A lookup that comes back later is behind, too, but
+  // is told of the crash by what it gets then: so what counts is what the slowest knew at one time since.
   show(pool, { lsn, lookup_lag }) {
     const crash = pool && this.of.get(pool.name);
     if (crash && crash.overAt === null && pool.free_ranges === 0) {
