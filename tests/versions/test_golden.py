@@ -14,8 +14,12 @@ import msgspec
 import pytest
 
 from lab.contracts.transport import A_PROCESS
-from tenure.protocol.lease import messages, records
-from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
+from tenure.protocol.lease import load_report, messages, range_item, records
+from tenure.protocol.lease.messages import (
+    ToLookup,
+    ToManager,
+    ToOwner,
+)
 from tenure.protocol.lease.port_proof import PortProof
 from tenure.protocol.lease.records import LeaseRecord, State
 from tenure.protocol.lease.reports import (
@@ -36,7 +40,12 @@ from tests.versions.old import HERE, run_old
 GOLDEN = json.loads((HERE / "golden-1.json").read_text("utf-8"))
 RENAMED = {"MemberRecord": "Member"}
 """Types that have another name today. None of these names is on the wire."""
-NAMES: dict[str, Any] = {**vars(messages), **vars(records)}
+NAMES: dict[str, Any] = {
+    **vars(range_item),
+    **vars(load_report),
+    **vars(messages),
+    **vars(records),
+}
 NAMES |= {then: NAMES[now] for now, then in RENAMED.items()}
 
 STEERING = records.Steering(
@@ -55,6 +64,14 @@ A_PROOF = PortProof(secret=b"0123456789abcdef", is_wanted=True)
 ADDED: dict[str, object] = {
     "Changes.cause": "3.17",
     "LeaseResponse.cause": "3.17",
+    "LoadReport.levels": (
+        load_report.LevelLoad(
+            metric="memory",
+            ranges=(load_report.RangeLoad(start=b"", end=None, rate=2.0),),
+            hottest=(load_report.KeyLoad(key=b"k", rate=1.0),),
+            sample=(b"m",),
+        ),
+    ),
     "Poke.cause": "3.17",
     "SyncResponse.cause": "3.17",
     "SyncResponse.columns": TableColumns(
@@ -105,10 +122,10 @@ ADDED: dict[str, object] = {
     "Joined.hand_off": "ws://a",
     "Joined.process": A_PROCESS,
     "LeaseRequest.copies": (messages.Copy(start=b"a", end=b"b", number=5, taker=2),),
-    "LeaseRequest.load": messages.LoadReport(
+    "LeaseRequest.load": load_report.LoadReport(
         span_ns=5,
-        ranges=(messages.RangeLoad(start=b"a", end=b"b", rate=2.5),),
-        hottest=(messages.KeyLoad(key=b"a", rate=1.5),),
+        ranges=(load_report.RangeLoad(start=b"a", end=b"b", rate=2.5),),
+        hottest=(load_report.KeyLoad(key=b"a", rate=1.5),),
     ),
     "LeaseResponse.expected": (
         messages.Expected(start=b"a", end=b"b", number=5, source=2, secret=7),

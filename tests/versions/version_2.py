@@ -38,7 +38,7 @@ MESSAGES = (
         journal=5,
         leadership=6,
         held=HELD,
-        load=m.LoadReport(span_ns=5, ranges=(m.RangeLoad(start=b"a", end=b"b", rate=0.0),)),
+        load=m.LoadReport(span_ns=5, ranges=(m.RangeLoad(start=b"a", end=b"b", rate=0.0),)),  # type: ignore[attr-defined]  # they were there
         receipt=b"sealed",
         knows_former=True,
     ),

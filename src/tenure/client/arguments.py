@@ -11,7 +11,15 @@ from tenure.base.hosts import host_of, is_every_address, is_loopback
 from tenure.base.keys import PoolKind, UserKey
 from tenure.base.names import NAME_CHARACTERS, shown, shown_url, wrong_with_name, wrong_with_text
 from tenure.errors import ConfigurationError
-from tenure.protocol.lease.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
+from tenure.protocol.balance.load import HIGHEST_RATE
+from tenure.protocol.lease.limits import (
+    CAPACITY_LABEL,
+    LABEL_CHARACTERS,
+    LABELS_PER_OWNER,
+    LEVELS_PER_REPORT,
+    METRIC_CHARACTERS,
+    REQUESTS,
+)
 
 ADDRESS_CHARACTERS = 2000
 LOOPBACK = "127.0.0.1"
@@ -20,6 +28,8 @@ RANDOM_DIGITS = 8
 """The length of a drawn name, in hexadecimal: among a thousand processes at one address, two draw
 the same name once in ten thousand deployments, and the second is told that the name is held.
 """
+
+METRIC = re.compile(rf"[a-z][a-z0-9_-]{{0,{METRIC_CHARACTERS - 1}}}")
 
 
 class KeyFinder(Protocol):
@@ -196,15 +206,54 @@ def checked_told_address(given: object, of: str = "hand_off_") -> str | None:
     return str(given).rstrip("/")
 
 
-def checked_capacity(capacity: object) -> float:
-    """Return how much of the pool an owner can take, compared with other owners."""
-    number = _as_float(capacity)
-    if number is None or number <= 0:
+def checked_capacity(capacity: object) -> dict[str, float]:
+    """Return how much of the pool an owner can take, by metric: compared with other owners if that
+    is requests alone, and otherwise in the metrics' units.
+    """
+    if not isinstance(capacity, Mapping):
+        number = _as_float(capacity)
+        if number is None or number <= 0:
+            raise ConfigurationError(
+                f"capacity is a number above 0, not {shown(capacity)}: it compares owners, 1 being "
+                "usual"
+            )
+        return {REQUESTS: number}
+    if REQUESTS not in capacity:
         raise ConfigurationError(
-            f"capacity is a number above 0, not {shown(capacity)}: it compares owners, 1 being "
-            "usual"
+            f"a capacity by metric says that for requests, too: "
+            f'capacity={{"{REQUESTS}": 2_000, "memory": 8e9}}, not {shown(capacity)}'
+        )
+    if len(capacity) > 1 + LEVELS_PER_REPORT:
+        raise ConfigurationError(
+            f"capacity has {len(capacity)} metrics; the limit is {1 + LEVELS_PER_REPORT}, requests "
+            "included"
+        )
+    return {_checked_metric(each): _in_units(each, value) for each, value in capacity.items()}
+
+
+def _checked_metric(metric: object) -> str:
+    if isinstance(metric, str) and METRIC.fullmatch(metric):
+        return metric
+    raise ConfigurationError(
+        f"a metric cannot be called {shown(metric)}: its name has 1 to {METRIC_CHARACTERS} "
+        "lower-case letters, digits, _ or -, a letter first"
+    )
+
+
+def _in_units(metric: str, value: object) -> float:
+    number = _as_float(value)
+    if number is None or not 0 < number <= HIGHEST_RATE:
+        raise ConfigurationError(
+            f"the capacity for {metric} is a number above 0, up to {HIGHEST_RATE:g}, not "
+            f"{shown(value)}"
         )
     return number
+
+
+def with_capacities(labels: dict[str, str], capacities: Mapping[str, float]) -> dict[str, str]:
+    """The labels of an owner, with its capacities for other metrics than requests."""
+    told = {f"{CAPACITY_LABEL}{it}": repr(of) for it, of in capacities.items() if it != REQUESTS}
+    return checked_labels({**labels, **told})
 
 
 def checked_labels(labels: Mapping[str, str] | None) -> dict[str, str]:

@@ -29,11 +29,17 @@ from tenure.base.keys import Key, PoolKind, UserKey, key_function, no_utf8
 from tenure.base.names import shown
 from tenure.base.ranges import KeyRange
 from tenure.client.lease import Lease
+from tenure.client.levels import Levels
 from tenure.client.snapshot import NOT_HELD, NOTHING_HELD, Snapshot
 from tenure.client.unusable import forked, not_entered, raising_list
 from tenure.errors import TenureError, UsageError
-from tenure.protocol.lease.limits import HOT_NAME_CHARACTERS
-from tenure.protocol.lease.messages import Leased
+from tenure.protocol.lease.limits import HOT_NAME_CHARACTERS, REQUESTS
+from tenure.protocol.lease.load_report import (
+    LevelLoad,
+)
+from tenure.protocol.lease.messages import (
+    Leased,
+)
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.lapse import Lapse
 from tenure.protocol.lease.owner.meter import RangeTally, Sampler
@@ -81,6 +87,7 @@ class Board:
         "_digest",
         "_is_over",
         "_lapse",
+        "_levels",
         "_lock",
         "_pool",
         "_sampler_of_checks",
@@ -92,8 +99,11 @@ class Board:
         "sampler",
     )
 
-    def __init__(self, kind: PoolKind, clock: Clock, pool: str = "") -> None:
+    def __init__(
+        self, kind: PoolKind, clock: Clock, pool: str = "", metrics: Sequence[str] = ()
+    ) -> None:
         self._pool = pool
+        self._levels = Levels(metrics, is_ordered=kind == "ordered")
         self.current = unusable(lambda: not_entered(WHAT))
         self.on_lapsed: Callable[[], None] = _nobody
         self._clock = clock
@@ -150,11 +160,16 @@ class Board:
                 return lease
             self._end(held)
 
-    def record_load(self, key: UserKey, amount: float) -> None:
-        """Count `amount` for `key` if it is held; from the first call on, checks are not load."""
+    def record_load(self, key: UserKey, amount: float, metric: str = REQUESTS) -> None:
+        """Count `amount` for `key` if it is held; from the first call on, checks are not load. Of
+        any other metric it takes up that amount from now on.
+        """
         is_number = type(amount) is float or isinstance(amount, Real)
         if not (is_number and 0 <= amount <= MOST_LOAD):  # which nan is not
             raise UsageError(f"a load of {amount!r}; it must be a number from 0 to {MOST_LOAD:g}")
+        if metric != REQUESTS:
+            self._record_level(self._to_key(key), float(amount), metric)
+            return
         if not self.is_load_given:
             self.is_load_given = True
             self._sampler_of_checks = no_sampler()
@@ -164,6 +179,20 @@ class Board:
         if held.numbers[i] != NOT_HELD:
             held.given[i] += amount
             self.sampler.record(place, amount)
+
+    def _record_level(self, place: Key, amount: float, metric: str) -> None:
+        if metric not in self._levels.metrics:
+            known = ", ".join(map(repr, (REQUESTS, *self._levels.metrics)))
+            raise UsageError(
+                f"no metric is called {shown(metric)} here, but {known}; name it in capacity=, "
+                "with this owner's capacity for it"
+            )
+        if (number := self.current.number(place)) != NOT_HELD:
+            self._levels.record(metric, place, number, amount)
+
+    def told_levels(self) -> tuple[LevelLoad, ...]:
+        """What a report says of other metrics than requests."""
+        return self._levels.told(self.current)
 
     def sample(self, sampler: Sampler) -> None:
         """Call `sampler` for load from here on."""

@@ -30,7 +30,7 @@ class BeingAnOwner(TypedDict, total=False):
 
     kind: PoolKind
     name: str | None
-    capacity: float
+    capacity: float | Mapping[str, float]
     labels: Mapping[str, str] | None
     enter_timeout: float
     watchdog: float | None

@@ -11,7 +11,7 @@ from weakref import ref
 import msgspec
 
 from tenure.base.instants import seconds
-from tenure.base.keys import Key, UserKey
+from tenure.base.keys import Key, PoolKind, UserKey
 from tenure.base.names import shown
 from tenure.base.ranges import KeyRange, in_words
 from tenure.client.arguments import (
@@ -29,6 +29,7 @@ from tenure.client.arguments import (
     checked_seconds,
     checked_told_address,
     drawn_name,
+    with_capacities,
 )
 from tenure.client.callbacks import check_arity, check_callback
 from tenure.client.entering import Enterable, Form
@@ -53,7 +54,7 @@ from tenure.client.owner_engine import WHAT, Answers, OwnerEngine
 from tenure.client.read_leases import GivesReadsOf
 from tenure.errors import ConfigurationError, TenureError
 from tenure.protocol.lease.inspecting import Inspect
-from tenure.protocol.lease.limits import STATE_BYTES
+from tenure.protocol.lease.limits import REQUESTS, STATE_BYTES
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.reports import EntityReport, TierReport
 from tenure.runtime.loops import call_in
@@ -76,8 +77,9 @@ class Owner(Enterable[OwnerEngine]):
 
     `kind` is the kind that the pool has, or is created with if this is its first owner. `name` is
     drawn for each process unless you give one; only one process has a name at a time. `capacity` is
-    how much load it can take compared with others; most owners have 1. `labels` are other facts
-    about it; if two owners are equally good, state stays in the same `zone`. With `watchdog`,
+    how much load it can take compared with others; most owners have 1. With several metrics it is a
+    dict, `{"requests": 2_000, "memory": 8e9}`, each in its own unit. `labels` are other facts about
+    it; if two owners are equally good, state stays in the same `zone`. With `watchdog`,
     renewals stop when the application has not shown a sign of life for that many seconds: in the
     async form its event loop shows it automatically; in the blocking form call `alive`. With
     `probe`, a function or a coroutine function that raises if the application does not serve, the
@@ -129,18 +131,21 @@ class Owner(Enterable[OwnerEngine]):
         _check_called(on_grant, on_revoke, volume)
         where = checked_address(address)
         known = find_managers(managers, environment.managers)
+        capacities = checked_capacity(options.get("capacity", 1.0))
         config = self._config = OwnerConfig(
             managers=known.urls,
             pool=checked_name("pool", pool),
             name=_named(name, where, environment),
             address=where,
             kind=checked_kind(kind),
-            capacity=checked_capacity(options.get("capacity", 1.0)),
-            labels=checked_labels(options.get("labels")),
+            capacity=capacities[REQUESTS],
+            labels=with_capacities(checked_labels(options.get("labels")), capacities),
             watchdog_ns=_checked_watchdog(watchdog),
             realm=find_realm(options.get("realm")),
         )
-        board = self._board = Board(config.kind or "hashed", environment.clock, config.pool)
+        metrics = [each for each in capacities if each != REQUESTS]
+        ours: PoolKind = config.kind or "hashed"
+        board = self._board = Board(ours, environment.clock, config.pool, metrics)
         find = _find_elsewhere(checked_lookup(options.get("lookup"), config.pool), where)
         longest = checked_seconds("enter_timeout", options.get("enter_timeout", ENTER_SECONDS))
         handler = one_handler(options.get("hand_off"))
@@ -204,16 +209,19 @@ class Owner(Enterable[OwnerEngine]):
         """
         return self._board.holds(lease)
 
-    def record_load(self, key: UserKey, amount: float) -> None:
+    def record_load(self, key: UserKey, amount: float, metric: str = REQUESTS) -> None:
         """Count `amount` of load for `key`, instead of its checks.
 
         Use this if requests cost different amounts: `amount` is what this one cost, in a unit in
         which a usual request costs 1 or more. From the first call on, checks no longer count as
         load; all owners of a pool must use the same unit. You may call it from any thread; it does
-        nothing if `key` is not held. Raises UsageError for an amount that is negative or not
-        finite.
+        nothing if `key` is not held.
+
+        With a `metric` that `capacity` names, such as memory, `amount` is not counted: it is what
+        the key takes up from now on, until you record another amount or the key is lost. Raises
+        UsageError for an amount that is negative or not finite, and for an unknown metric.
         """
-        self._board.record_load(key, amount)
+        self._board.record_load(key, amount, metric)
 
     def guard(self, key: UserKey, *, finish: bool = False) -> Guard:
         """`async with owner.guard(key) as lease:`, or `with`: a body that runs while `key` is held.

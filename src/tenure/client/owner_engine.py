@@ -181,7 +181,11 @@ class OwnerEngine:
                 if isinstance(message, RenewalRequest):
                     message = self._with_report(message)
                     message = self._meter.add_to(
-                        message, self._clock(), self.board.tallies(), named=self.board.names
+                        message,
+                        self._clock(),
+                        self.board.tallies(),
+                        named=self.board.names,
+                        levels=self.board.told_levels,
                     )
                 self.shell.send(manager, message)
                 if self._managers.file is not None and self.machine.view().is_searching:

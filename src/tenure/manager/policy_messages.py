@@ -52,6 +52,7 @@ class AskedSituation(msgspec.Struct, frozen=True, array_like=True):
     split_points: Sequence[Key]
     memory: int
     """The number of the plan whose memory the policy is to find; 0 for none."""
+    levels: dict[str, Loads] = {}
 
     def situation(self, memory: object) -> Situation:
         """The situation, for the policy."""
@@ -66,6 +67,7 @@ class AskedSituation(msgspec.Struct, frozen=True, array_like=True):
             self.leavers,
             self.kind,
             self.split_points,
+            self.levels,
         )
 
 
@@ -108,6 +110,7 @@ def asked(situation: Situation) -> bytes:
             situation.kind,
             situation.split_points,
             memory if isinstance(memory, int) else 0,
+            dict(situation.levels),
         ),
         enc_hook=_plain,
     )

@@ -12,7 +12,10 @@ from tenure.base.keys import KEY_BYTES, Key
 from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.entity.inspection import SeenEntity
 from tenure.protocol.lease.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
-from tenure.protocol.lease.messages import LoadReport
+from tenure.protocol.lease.load_report import (
+    LevelLoad,
+    LoadReport,
+)
 from tenure.protocol.lease.reports import TierReport
 from tenure.wire.limits import RANGES_PER_MESSAGE
 
@@ -82,11 +85,13 @@ def check_owner(capacity: float, labels: Mapping[str, str]) -> None:
 
 def check_load(load: LoadReport) -> None:
     """Raise ValueError unless rates can be added up and are not negative."""
-    check_in_order(load.ranges)
-    rates = [each.rate for each in load.ranges]
-    for rate in (*rates, *(each.rate for each in load.hottest)):
-        if not 0 <= rate <= HIGHEST_RATE:
-            raise ValueError(f"a rate of {rate}; it must be from 0 to {HIGHEST_RATE:g}")
+    parts: tuple[LoadReport | LevelLoad, ...] = (load, *load.levels)
+    for told in parts:
+        check_in_order(told.ranges)
+        rates = [each.rate for each in told.ranges]
+        for rate in (*rates, *(each.rate for each in told.hottest)):
+            if not 0 <= rate <= HIGHEST_RATE:
+                raise ValueError(f"a rate of {rate}; it must be from 0 to {HIGHEST_RATE:g}")
 
 
 def check_report(report: TierReport) -> None:

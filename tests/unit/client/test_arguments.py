@@ -99,6 +99,19 @@ class NarrowHandler:
         ({"address": "::"}, ":: stands for every address of this machine"),
         ({"address": "[::]:80"}, ":: stands for every address of this machine"),
         ({"address": " "}, "an owner needs an address"),
+        ({"capacity": {"memory": 1}}, "a capacity by metric says that for requests, too"),
+        (
+            {"capacity": {"requests": 1, "memory": float("nan")}},
+            "the capacity for memory is a number",
+        ),
+        (
+            {"capacity": {"requests": 1, "memory": -1}},
+            "the capacity for memory is a number above 0",
+        ),
+        ({"capacity": {"requests": 1, "memory": "8G"}}, "above 0, up to 1e[+]18, not '8G'"),
+        ({"capacity": {"requests": 1, "Memory": 1}}, "a metric cannot be called 'Memory'"),
+        ({"capacity": {"requests": 1, 2: 1}}, "a metric cannot be called 2"),
+        ({"capacity": dict.fromkeys(["requests", "a", "b", "c"], 1)}, "4 metrics; the limit is 3"),
         ({"capacity": 10**400}, "capacity is a number above 0, not 1000"),
         ({"watchdog": 10**400}, "watchdog is a number of seconds above 0, not 1000"),
         (

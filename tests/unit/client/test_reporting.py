@@ -10,9 +10,17 @@ from tenure.client.holdings import Board
 from tenure.errors import UsageError
 from tenure.protocol.balance.picture import RangeRate
 from tenure.protocol.lease.limits import RANGES_PER_REPORT
-from tenure.protocol.lease.messages import Leased, LeaseRequest, LoadReport, RangeLoad
+from tenure.protocol.lease.load_report import (
+    LevelLoad,
+    LoadReport,
+    RangeLoad,
+)
+from tenure.protocol.lease.messages import (
+    Leased,
+    LeaseRequest,
+)
 from tenure.protocol.lease.owner.events import Holdings
-from tenure.protocol.lease.owner.meter import Meter, most_loaded
+from tenure.protocol.lease.owner.meter import POSITIONS, Meter, most_loaded
 from tenure.testing.clock import TurnedClock
 
 RENEW = 3_000_000_000
@@ -35,7 +43,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.clock = TurnedClock()
-        self.board = Board("ordered", self.clock)
+        self.board = Board("ordered", self.clock, metrics=["memory"])
         self.meter = Meter(Random(1), self.clock())
         self.board.sample(self.meter.sampler)
         self.meter.every_ns = RENEW
@@ -49,7 +57,17 @@ class Stage:
         self.clock.step(self.clock.after(seconds))
 
     def report(self) -> LoadReport | None:
-        return self.meter.add_to(REQUEST, self.clock(), self.board.tallies()).load
+        told = self.board.told_levels
+        return self.meter.add_to(REQUEST, self.clock(), self.board.tallies(), levels=told).load
+
+    def memory(self) -> LevelLoad:
+        """What the next report says of memory."""
+        self.turn(3)
+        load = self.report()
+        assert load is not None
+        [level] = load.levels
+        assert level.metric == "memory"
+        return level
 
     def ranges(self, after: float = 3) -> tuple[RangeLoad, ...]:
         self.turn(after)
@@ -131,6 +149,60 @@ def test_load_of_what_is_not_held_is_not_counted(stage: Stage) -> None:
 def test_an_amount_is_a_number_that_is_not_negative(stage: Stage, amount: float) -> None:
     with pytest.raises(UsageError, match="from 0 to 1e"):
         stage.board.record_load("a", amount)
+
+
+def test_what_keys_take_up_is_told_until_it_changes(stage: Stage) -> None:
+    stage.board.record_load("a", 3e6, "memory")
+    stage.board.record_load("b", 1e6, "memory")
+    stage.board.record_load("x", 5, metric="memory")
+    for _ in range(2):
+        told = stage.memory()
+        assert [each.rate for each in told.ranges] == [4e6, 5.0]
+        assert [(each.key, each.rate) for each in told.hottest] == [
+            (b"a", 3e6),
+            (b"b", 1e6),
+            (b"x", 5.0),
+        ]
+    stage.board.record_load("a", 1e6, "memory")
+    stage.board.record_load("b", 0, "memory")
+    assert [each.rate for each in stage.memory().ranges] == [1e6, 5.0]
+    assert not stage.board.is_load_given, "checks are still load"
+
+
+def test_what_a_lost_key_took_up_is_forgotten(stage: Stage) -> None:
+    stage.board.record_load("a", 7, "memory")
+    stage.board.record_load("x", 5, "memory")
+    stage.hold(LOW)
+    assert [each.rate for each in stage.memory().ranges] == [7.0]
+    again = Leased(start=b"m", end=None, number=3, since=3, mark="renewed")
+    stage.hold(LOW, again)
+    stage.board.record_load("y", 1, "memory")
+    assert [each.rate for each in stage.memory().ranges] == [7.0, 1.0]
+    stage.hold(LOW)
+    stage.board.record_load("y", 1, "memory")
+    assert [each.rate for each in stage.memory().ranges] == [7.0], "of what is not held, nothing"
+
+
+def test_a_sample_has_equal_amounts_between_its_keys(stage: Stage) -> None:
+    for i in range(1_000):
+        stage.board.record_load(f"a{i:03}", 10, "memory")
+    for i in range(32):
+        stage.board.record_load(f"b{i:02}", 1_000, "memory")
+    told = stage.memory()
+    assert {each.rate for each in told.hottest} == {1_000}
+    assert len(told.sample) == POSITIONS
+    assert told.sample[POSITIONS // 2] == b"a507"
+
+
+def test_a_metric_is_one_that_the_owner_has_a_capacity_for(stage: Stage) -> None:
+    with pytest.raises(
+        UsageError, match="no metric is called 'disk' here, but 'requests', 'memory'"
+    ):
+        stage.board.record_load("a", 1, "disk")
+    with pytest.raises(UsageError, match="from 0 to 1e"):
+        stage.board.record_load("a", nan, "memory")
+    with pytest.raises(UsageError, match="no metric is called None"):
+        stage.board.record_load("a", 1, None)  # type: ignore[arg-type]
 
 
 def test_of_too_many_ranges_the_most_loaded_are_told() -> None:

@@ -6,6 +6,12 @@ from msgspec.structs import replace
 from tenure.base.keys import KEY_BYTES
 from tenure.errors import RemoteProtocolError
 from tenure.protocol.lease.limits import OWNERS_PER_POOL
+from tenure.protocol.lease.load_report import (
+    KeyLoad,
+    LevelLoad,
+    LoadReport,
+    RangeLoad,
+)
 from tenure.protocol.lease.messages import (
     Changes,
     Copy,
@@ -13,11 +19,8 @@ from tenure.protocol.lease.messages import (
     Expected,
     HandOff,
     Held,
-    KeyLoad,
     Leased,
     LeaseRequest,
-    LoadReport,
-    RangeLoad,
     SyncResponse,
 )
 from tenure.protocol.lease.reports import EntityReport, TierReport, VolumeReport, WaitingWrite
@@ -56,6 +59,10 @@ def test_too_many_ranges_and_owners_are_refused() -> None:
         )
 
 
+def memory(*ranges: RangeLoad, name: str = "memory") -> LevelLoad:
+    return LevelLoad(metric=name, ranges=ranges)
+
+
 @pytest.mark.parametrize(
     ("load", "complaint"),
     [
@@ -70,6 +77,20 @@ def test_too_many_ranges_and_owners_are_refused() -> None:
         (
             LoadReport(span_ns=1, ranges=(), hottest=(KeyLoad(key=b"k", rate=float("inf")),)),
             "a rate of inf",
+        ),
+        (
+            LoadReport(
+                span_ns=1, ranges=(), levels=(memory(RangeLoad(start=b"", end=None, rate=-1.0)),)
+            ),
+            "a rate of -1.0",
+        ),
+        (
+            LoadReport(span_ns=1, ranges=(), levels=(memory(name="m" * 33),)),
+            "`str` of length <= 32",
+        ),
+        (
+            LoadReport(span_ns=1, ranges=(), levels=(memory(),) * 3),
+            "`array` of length <= 2",
         ),
         (
             LoadReport(span_ns=1, ranges=(), hottest=(KeyLoad(key=b"k" * 1025, rate=1.0),)),
@@ -106,6 +127,9 @@ def test_too_many_ranges_and_owners_are_refused() -> None:
         "negative",
         "nan",
         "infinite",
+        "negative level",
+        "long metric",
+        "metrics",
         "long key",
         "out of order",
         "ranges",

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 
+from tenure.protocol.balance.metrics import Gauge
 from tenure.protocol.balance.pieces import Piece
 from tenure.protocol.balance.policy import Candidate
 
@@ -119,6 +120,8 @@ class Accounts:
         """All accounts, if some owners are stronger than others; otherwise empty."""
         self.open = Ranking(())
         """The accounts that may give and take."""
+        self.beside: Sequence[Gauge] = ()
+        """What they carry by other metrics than the one that is balanced."""
         self._most: list[tuple[float, int]] = []
         self.rank()
 
@@ -131,6 +134,7 @@ class Accounts:
 
     def put(self, piece: Piece, taker: Account) -> None:
         """Give to `taker` a piece that nobody has."""
+        self._tell(piece, taker)
         piece.owner = taker.incarnation
         taker.pieces.append(piece)
         taker.space += piece.space
@@ -139,6 +143,7 @@ class Accounts:
     def move(self, piece: Piece, taker: Account) -> None:
         """Give to `taker` a piece that its owner has."""
         giver = self.by_incarnation[piece.owner]
+        self._tell(piece, taker)
         giver.pieces.remove(piece)
         self._change(giver, -piece.weight)
         piece.owner = taker.incarnation
@@ -146,6 +151,10 @@ class Accounts:
         giver.space -= piece.space
         taker.space += piece.space
         self._change(taker, piece.weight)
+
+    def _tell(self, piece: Piece, taker: Account) -> None:
+        for gauge in self.beside:
+            gauge.move(piece, piece.owner, taker.incarnation)
 
     def _change(self, account: Account, weight: float) -> None:
         account.weight += weight

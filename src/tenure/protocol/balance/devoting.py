@@ -32,7 +32,9 @@ def devote(this: Round) -> None:
             break
         alone = this.single_out(piece, key)
         if alone.owner != host.incarnation:
-            this.move(alone, host, "devote", f"a key with {rate:.0f}/s fills an owner alone")
+            this.move(
+                alone, host, "devote", f"a key with {this.amount_of(rate)} fills an owner alone"
+            )
         host.devoted_to = alone
         hosts.append(host)
     this.share = weight / capacity

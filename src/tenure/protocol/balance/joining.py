@@ -88,6 +88,8 @@ def _move_whole(this: Round, run: list[Piece], reason: str) -> bool:
         return False
     if taker.use_with(sum(piece.weight for piece in run)) > this.share * this.tuning.high:
         return False
+    if not this.fits(KeyRange(run[0].start, run[-1].end), taker):
+        return False
     for piece in run:
         this.move(piece, taker, "join", reason)
     return True
@@ -125,7 +127,7 @@ def _go_to_neighbour(this: Round, i: int, reason: str) -> bool:
     for other in beside:
         taker = this.accounts.by_incarnation[other.owner]
         has_room = piece.is_one_key or taker.use <= this.share * this.tuning.high
-        if taker.is_open and has_room:
+        if taker.is_open and has_room and this.fits(piece.range, taker):
             this.move(piece, taker, "join", reason)
             return True
     return False

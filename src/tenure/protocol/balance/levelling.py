@@ -7,8 +7,12 @@ from operator import attrgetter
 
 from tenure.protocol.balance.accounts import Account
 from tenure.protocol.balance.pieces import Piece
-from tenure.protocol.balance.policy import NOBODY
+from tenure.protocol.balance.policy import NOBODY, only
 from tenure.protocol.balance.round import Round
+
+FITTINGS = 5
+"""How many pieces are tried on all owners, each half as large as the one before: after these, what
+fits relieves nobody."""
 
 _is_open = attrgetter("is_open")
 
@@ -56,14 +60,13 @@ def _relieve(this: Round, giver: Account, least: Account) -> bool:
     if _move_hot_key(this, giver, least):
         return True
     wanted = max(min(surplus, room), min(this.grain, surplus * 2))
-    piece = this.detach(giver, wanted)
+    piece, taker = _piece_and_taker(this, giver, wanted)
     if piece is None:
         return _swap(this, giver, surplus)
-    if piece.space > this.left >= this.fragment:
-        this.shorten(piece)
-    taker = _taker_of(this, piece, giver)
     if taker is None:
         why = "whoever took some of it would carry as much"
+        if this.accounts.beside:
+            why += f", or be too full of {this.accounts.beside[0].metric}"
         this.hold_back(f"relieving {giver.name}, at {this.of_share(giver)}", why)
         return False
     if not this.may_move(piece, giver):
@@ -72,16 +75,46 @@ def _relieve(this: Round, giver: Account, least: Account) -> bool:
     return True
 
 
+def _piece_and_taker(
+    this: Round, giver: Account, wanted: float
+) -> tuple[Piece | None, Account | None]:
+    """A piece to move off the giver, and who takes it. By several metrics a piece may fit nowhere,
+    and another, or less of it, fit all the same.
+    """
+    piece, tries = this.detach(giver, wanted), FITTINGS if this.accounts.beside else 1
+    for _ in range(tries):
+        if piece is None:
+            break
+        if piece.space > this.left >= this.fragment:
+            this.shorten(piece)
+        taker = _taker_of(this, piece, giver)
+        if taker is not None or tries == 1:
+            return piece, taker
+        piece.rests = True  # until the next round
+        # What fits nowhere is mostly too much of another metric: less of it may fit.
+        wanted /= 2
+        piece = this.detach(giver, wanted) or piece
+    return piece, None
+
+
 def _taker_of(this: Round, piece: Piece, giver: Account) -> Account | None:
     """The taker: one in the giver's zone, if it is as good as any, and only if it then carries
     less than the giver.
     """
     near = this.accounts.open.nearest(giver.zone, this.slack)
-    if near is None or near is giver or near.use_with(piece.weight) >= giver.use:
-        others = [each for each in this.accounts.all if each.is_open and each is not giver]
+    if near is giver or near is None or not _may_take(this, piece, near, giver):
+        others = [
+            each
+            for each in this.accounts.all
+            if each.is_open and each is not giver and this.fits(piece.range, each, giver)
+        ]
         near = min(others, key=lambda each: each.use_with(piece.weight), default=None)
-    is_below = near is not None and near.use_with(piece.weight) < giver.use
-    return near if is_below else None
+    return near if near is not None and _may_take(this, piece, near, giver) else None
+
+
+def _may_take(this: Round, piece: Piece, taker: Account, giver: Account) -> bool:
+    is_below = taker.use_with(piece.weight) < giver.use
+    return is_below and this.fits(piece.range, taker, giver)
 
 
 def _move_hot_key(this: Round, giver: Account, taker: Account) -> bool:
@@ -107,7 +140,7 @@ def _move_hot_key(this: Round, giver: Account, taker: Account) -> bool:
         )
         for rate, key, piece in this.lumps(giver)
         for each in takers
-        if not piece.rests
+        if not piece.rests and this.fits(only(key), each, giver)
     ]
     left, key, number, piece = min(
         found, key=lambda each: each[:3], default=(surplus, b"", NOBODY, None)
@@ -134,7 +167,7 @@ def _swap(this: Round, giver: Account, surplus: float) -> bool:
     is_only_one = lumps == enough[:1]  # only a stronger owner has room for it
     found: tuple[float, int] | None = None
     for taker in this.accounts.all:
-        if taker is giver or not taker.is_open:
+        if taker is giver or not taker.is_open or not this.fits(only(key), taker, giver):
             continue
         if is_only_one and taker.capacity <= giver.capacity:
             continue

@@ -163,7 +163,7 @@ def cut_by(
     at = scale.places(starts)
     until = [*at[1:], SPACE]
     pieces = list(map(Piece, starts, ends, at, until, owners.values()))
-    weights = _Weights(loads, idle, scale)
+    weights = LoadBelow(loads, idle, scale)
     below = weights.below(starts, at)
     below.append(weights.total)
     for i, piece in enumerate(pieces):
@@ -180,7 +180,7 @@ def cut_by(
 
 def carried(owners: RangeMap[int], loads: Loads | None) -> dict[int, float]:
     """The load of each owner that has a range."""
-    starts, told = owners.starts(), _Weights(loads, 0.0, HASHED)
+    starts, told = owners.starts(), LoadBelow(loads, 0.0, HASHED)
     below = [*told.below(starts, HASHED.places(starts)), told.total]
     weights = dict.fromkeys(owners.values(), 0.0)
     for i, owner in enumerate(owners.values()):
@@ -190,7 +190,7 @@ def carried(owners: RangeMap[int], loads: Loads | None) -> dict[int, float]:
     return weights
 
 
-class _Weights:
+class LoadBelow:
     """The weight below any key: the part that is spread evenly, the points and the sample."""
 
     def __init__(self, loads: Loads | None, idle: float, scale: Scale) -> None:
@@ -207,7 +207,7 @@ class _Weights:
     def below(self, keys: Sequence[Key], at_places: Sequence[int]) -> list[float]:
         """The weight below each of these keys, which are sorted."""
         found = []
-        i, last = 0, len(self.starts) - 1
+        i, last = bisect_right(self.starts, keys[0]) - 1, len(self.starts) - 1
         for key, at in zip(keys, at_places, strict=True):
             while i < last and self.starts[i + 1] <= key:
                 i += 1

@@ -66,6 +66,8 @@ class Situation(NamedTuple):
     kind: PoolKind = "hashed"
     split_points: Sequence[Key] = ()
     """Of an ordered pool: the keys with which it was created."""
+    levels: Mapping[str, Loads] = MappingProxyType({})
+    """What keys take up by other metrics than requests, by the metric's name."""
 
 
 class Why(NamedTuple):

@@ -25,6 +25,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import LOWEST
 from tenure.protocol.balance.load import chance, share_of, sound
+from tenure.protocol.balance.metrics import by_scarcest
 from tenure.protocol.balance.pieces import carried
 from tenure.protocol.balance.policy import (
     NOBODY,
@@ -82,7 +83,9 @@ class Ring:
         """Plan for the situation; the present table tells how many points every owner has."""
         if not situation.candidates:
             return nothing_to_plan()
-        memory, held_back = self._follow_loads(situation)
+        memory, held_back = self._follow_loads(
+            by_scarcest(situation, owners_of(situation.present))[0]
+        )
         owners = self._ring(open_to_more(situation), memory.counts)
         held_back += forbidden(situation)
         return Plan(obeying(situation, owners), RangeMap(WHY), held_back, memory)

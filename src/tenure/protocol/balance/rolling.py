@@ -30,7 +30,8 @@ def roll(this: Round) -> None:
             this.hold_back(f"rolling on from {giver.name}", "nobody could bear what is new there")
             continue
         ahead = this.above(piece, key)
-        this.move(ahead, taker, "roll", f"ever higher keys appear at {giver.name}, {rate:.0f}/s")
+        reason = f"ever higher keys appear at {giver.name}, {this.amount_of(rate)}"
+        this.move(ahead, taker, "roll", reason)
 
 
 def _taker_of(this: Round, giver: Account, rate: float) -> Account | None:

@@ -6,7 +6,6 @@ arrived. So a range is not planned for one owner after another while its recall 
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, exp
-from typing import NamedTuple
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
@@ -15,6 +14,7 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.accounts import Account, Accounts
 from tenure.protocol.balance.arrivals import Arrivals
 from tenure.protocol.balance.load import SPACE, chance, sound
+from tenure.protocol.balance.metrics import by_scarcest, capacities_of, untold
 from tenure.protocol.balance.pieces import HASHED, Piece, cut_by, first_within
 from tenure.protocol.balance.policy import (
     NOBODY,
@@ -25,9 +25,11 @@ from tenure.protocol.balance.policy import (
     changes,
     forbidden,
 )
+from tenure.protocol.balance.round_memory import RecentMove, RoundMemory
 from tenure.protocol.balance.scale import Sampled, Scale
 from tenure.protocol.balance.trend import Trend, foresee, hot_keys
 from tenure.protocol.balance.tuning import Tuning
+from tenure.protocol.lease.limits import REQUESTS
 from tenure.protocol.lease.table import owners_of
 
 COOLING = {"devote", "level", "join", "roll"}
@@ -38,52 +40,14 @@ COLD_PART = 0.25
 """A range of an ordered pool with a smaller part of an even load is not moved for its load."""
 
 
-class RecentMove(NamedTuple):
-    """A round's change to a range."""
-
-    at: Instant
-    range: KeyRange
-    why: Why
-    cools: bool
-    """Whether the range moved for balance, and so does not move again at once."""
-
-
-class RoundMemory(NamedTuple):
-    """The memory of a policy's last rounds."""
-
-    owners: RangeMap[int]
-    at: Instant
-    members: Sequence[tuple[int, float]]
-    """The owners' incarnations and capacities."""
-    placed_at: Instant
-    """When the members last changed."""
-    budget: float
-    lasting: float
-    joining: float
-    moves: tuple[RecentMove, ...]
-    """The moves that cool down or are under way, the oldest first."""
-    arrivals: Arrivals
-    hot: Mapping[Key, float] | None
-    """The hot keys with the rates that were reported; None if no load was reported."""
-    trends: Mapping[Key, Trend]
-    """The trends of the keys whose rates had changed since the round before."""
-    turned: tuple[int, ...]
-    """Owners in whose load a trend was seen for the first time."""
-    peak: float
-    """The highest even share of recent rounds; it fades."""
-    low_since: Mapping[int, Instant]
-    """Owners that carry too little, and since when."""
-    cold_since: Mapping[Key, Instant]
-    """Keys that stand alone and are cold, and since when."""
-
-
 class Round:
     """One round: the pieces, their owners, and the cost of moving a piece."""
 
     def __init__(
         self, situation: Situation, tuning: Tuning, split_points: Sequence[Key] | None = None
     ) -> None:
-        self.situation = situation = situation._replace(loads=sound(situation.loads))
+        last = self._choose_metric(situation._replace(loads=sound(situation.loads)))
+        situation = self.situation
         self.tuning = tuning
         self.accounts = Accounts(situation.candidates)
         self.leavers = {each.incarnation: Account(each) for each in situation.leavers}
@@ -91,7 +55,9 @@ class Round:
         self.is_housed = False
         self.arrivals = Arrivals()
         self.again_at = FAR_FUTURE
-        last = situation.memory if isinstance(situation.memory, RoundMemory) else None
+        self.accounts.beside = self.gauges[1:]
+        for metric, name in untold(situation.candidates).items():
+            self.hold_back(f"balance by {metric}", f"{name} says no capacity for it")
         self._remember(last)
         idle = tuning.idle * len(self.accounts.all)
         owners = self._baseline(last)
@@ -135,10 +101,26 @@ class Round:
         """An owner that carries more than this, as a part of its share, is relieved."""
         self._keep_still()
 
+    def _choose_metric(self, situation: Situation) -> RoundMemory | None:
+        """Choose what is balanced; return what is remembered of the last round."""
+        capacities = {
+            each.incarnation: (each.capacity, capacities_of(each.labels))
+            for each in situation.candidates
+        }
+        self.members = [(each, *capacities[each]) for each in sorted(capacities)]
+        last = situation.memory if isinstance(situation.memory, RoundMemory) else None
+        planned = owners_of(situation.present) if last is None else last.owners
+        before = REQUESTS if last is None else last.metric
+        self.situation, self.gauges = by_scarcest(situation, planned, before)
+        self.metric = self.gauges[0].metric if self.gauges else REQUESTS
+        if last is None or before == self.metric:
+            return last
+        # What was seen of another metric says nothing about this one; moves and budgets do.
+        return last._replace(hot=None, trends={}, turned=(), peak=0.0, low_since={})
+
     def _remember(self, last: RoundMemory | None) -> None:
         now, tuning = self.situation.now, self.tuning
         self.budget, self.lasting, self.joining = tuning.budget, tuning.lasting, tuning.joining
-        self.members = [(each.incarnation, each.capacity) for each in self.accounts.all]
         self.placed_at = now
         self.low_since: Mapping[int, Instant] = {}
         self.cold_since: Mapping[Key, Instant] = {}
@@ -238,8 +220,8 @@ class Round:
         share.
         """
         mean = self.share * capacity
-        if self.situation.loads is None or mean <= 0:
-            return 0.0  # of no load nothing is chance
+        if self.situation.loads is None or mean <= 0 or self.metric != REQUESTS:
+            return 0.0  # of no load nothing is chance, nor of what is not counted
         return chance(mean) / mean
 
     def room(self, account: Account) -> float:
@@ -248,7 +230,34 @@ class Round:
 
     def of_share(self, account: Account) -> str:
         """The account's load as a part of its even share, for people to read."""
-        return f"{account.use / (self.share or 1.0):.2f} of its share"
+        of_what = f" of {self.metric}" if self.gauges else ""
+        return f"{account.use / (self.share or 1.0):.2f} of its share{of_what}"
+
+    def amount_of(self, rate: float) -> str:
+        """An amount of what is balanced, for people to read."""
+        if self.metric == REQUESTS:
+            return f"{rate:.0f}/s"
+        return f"{rate / self.gauges[0].whole:.0%} of an owner's {self.metric}"
+
+    def purity(self, piece: Piece) -> float:
+        """How much of what a piece takes along is of the metric that is balanced, from 0 to 1."""
+        ours = piece.weight / self.gauges[0].whole if self.accounts.beside else 1.0
+        others = sum(
+            each.amount(piece.start, piece.end) / each.whole for each in self.accounts.beside
+        )
+        return ours / (ours + others) if others > 0 else 1.0
+
+    def fits(self, key_range: KeyRange, taker: Account, giver: Account | None = None) -> bool:
+        """Whether with these keys the taker is no fuller by any other metric than is even, or than
+        the giver is by this one.
+        """
+        if not self.accounts.beside:
+            return True
+        below = giver.use / self.gauges[0].whole if giver else 0.0
+        return all(
+            each.fits(key_range.start, key_range.end, taker.incarnation, below)
+            for each in self.accounts.beside
+        )
 
     def may_move(self, piece: Piece, giver: Account) -> bool:
         """Whether cooldown and budget allow the move. A move that they forbid is noted as held
@@ -328,7 +337,7 @@ class Round:
             if piece.rests:
                 continue
             if piece.weight <= most:
-                score = piece.weight / (piece.space + self.fragment)
+                score = piece.weight / (piece.space + self.fragment) * self.purity(piece)
                 if best is None or score > best[0]:
                     best = score, piece, None
             for key, rate in () if grain or self.is_full else piece.points:
@@ -442,6 +451,7 @@ class Round:
             self.peak,
             self.low_since,
             self.cold_since,
+            self.metric,
         )
         return Plan(owners, why, tuple(self.held_back), memory, self.again_at)
 

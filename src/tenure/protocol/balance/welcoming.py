@@ -28,6 +28,9 @@ def welcome(this: Round) -> None:
             if piece is None:
                 this.accounts.set_aside(giver)
                 continue
+            if not this.fits(piece.range, newcomer, giver):
+                piece.rests = True
+                continue
             this.accounts.move(piece, newcomer)
             piece.why = why
             # How much a cut takes along is known once the newcomer reports it: a piece that was

@@ -39,11 +39,19 @@ SAMPLE_PER_REPORT = 1 << 7
 """The most sampled keys in it: twice as many as owners of ordered pools report."""
 HOT_NAMES, HOT_NAME_CHARACTERS = 8, 256
 """The most of these whose names are told, and how long one may be: they are for people."""
+REQUESTS = "requests"
+"""The metric that is counted when an owner names none."""
+LEVELS_PER_REPORT, METRIC_CHARACTERS = 2, 32
+"""The most metrics beside requests, and how long the name of one may be: the leader keeps a picture
+of each, as large as that of the requests."""
 LABELS_PER_OWNER = 64
 LABEL_CHARACTERS = 200
 """Labels say where an owner runs (zone, version, host); they are repeated in every record of it."""
 CLASS_LABEL, CLASS_VERSION_LABEL = "tenure.class", "tenure.class-version"
 """The labels with which owners of entities say the name of their class, and its version."""
+CAPACITY_LABEL = "tenure.capacity."
+"""What comes before the metric in the labels that say an owner's capacity for others than requests.
+"""
 
 CHUNK_BYTES = 4 << 20
 """A chunk of state from owner to owner. A receiver has a handful of chunks for each of a handful of

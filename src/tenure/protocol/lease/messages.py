@@ -18,12 +18,13 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from tenure.base.keys import PoolKind, RangeKey
+from tenure.base.keys import PoolKind
 from tenure.base.numbers import BootId, Fingerprint, JournalId, Nonce, Number, ReceiptBytes
-from tenure.base.ranges import KeyRange
 from tenure.protocol.lease import limits
 from tenure.protocol.lease.causes import Cause
+from tenure.protocol.lease.load_report import LoadReport
 from tenure.protocol.lease.port_proof import PortProof
+from tenure.protocol.lease.range_item import RangeItem
 from tenure.protocol.lease.reports import TierReport
 from tenure.protocol.lease.rivalry import JournalsOver, Realm, Rival, Successions
 from tenure.protocol.lease.table_columns import TableColumns
@@ -39,8 +40,6 @@ Address: TypeAlias = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
 TEXT_CHARACTERS = 2000
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
 """A text for people to read."""
-HotName: TypeAlias = Annotated[str, msgspec.Meta(max_length=limits.HOT_NAME_CHARACTERS)]
-EndKey: TypeAlias = RangeKey | None
 Label: TypeAlias = Annotated[str, msgspec.Meta(max_length=limits.LABEL_CHARACTERS)]
 OF_RANGES = msgspec.Meta(max_length=limits.RANGES_PER_TABLE)
 """Enough for a whole table, or for what its last living owner holds."""
@@ -52,17 +51,6 @@ RefusalReason = Literal["past", "name_held", "no_pool", "pool_kind"]
 
 class Message(msgspec.Struct, frozen=True, array_like=True, tag=True, omit_defaults=False):
     """The base of all messages: compact arrays on the wire, distinguished by their name."""
-
-
-class RangeItem(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """The base of all parts of messages that concern one range."""
-
-    start: RangeKey
-    end: EndKey
-
-    @property
-    def range(self) -> KeyRange:
-        return KeyRange(self.start, self.end)
 
 
 class Held(RangeItem, frozen=True, kw_only=True):
@@ -210,33 +198,6 @@ class Join(Message, frozen=True, kw_only=True):
     """The address at which the owner takes caches; None if it takes none."""
     proves: bool = False
     """Whether it can show the pool's secret at ports; older versions cannot."""
-
-
-class RangeLoad(RangeItem, frozen=True, kw_only=True):
-    """The requests for one range."""
-
-    rate: float
-    """The rate in requests a second: checks, or whatever the owner records."""
-
-
-class KeyLoad(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=True):
-    """The requests for one key."""
-
-    key: RangeKey
-    rate: float
-
-
-class LoadReport(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """The counts of an owner in the last `span_ns`: a hint, which may be lost or late."""
-
-    span_ns: Number
-    ranges: Annotated[tuple[RangeLoad, ...], msgspec.Meta(max_length=limits.RANGES_PER_REPORT)]
-    """The loads of the ranges that it held all that time, in order."""
-    hottest: Annotated[tuple[KeyLoad, ...], msgspec.Meta(max_length=limits.KEYS_PER_REPORT)] = ()
-    names: Annotated[tuple[HotName, ...], msgspec.Meta(max_length=limits.HOT_NAMES)] = ()
-    """What the application calls the first of these; empty where the owner does not know it."""
-    sample: Annotated[tuple[RangeKey, ...], msgspec.Meta(max_length=limits.SAMPLE_PER_REPORT)] = ()
-    """Of an ordered pool: keys drawn evenly from all that were met but the hottest, in order."""
 
 
 class LeaseRequest(Message, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 from tenure.base.instants import MILLISECOND_NS, SECOND_NS
 from tenure.protocol.balance import ring
-from tenure.protocol.balance import round as weighted
 from tenure.protocol.balance.policy import NOBODY, Plan, Policy, Situation
+from tenure.protocol.balance.round_memory import RoundMemory
 from tenure.protocol.lease.records import AnyRecord, Changed
 from tenure.sim.kernel.scene import random_for
 from tenure.sim.lease.processes import LeaseSite
@@ -50,7 +50,7 @@ def _moved_for_load(situation: Situation, plan: Plan) -> int:
     plan had.
     """
     before, memory = situation.memory, plan.memory
-    if isinstance(memory, weighted.RoundMemory):
+    if isinstance(memory, RoundMemory):
         return sum(move.cools and move.at == situation.now for move in memory.moves)
     if isinstance(memory, ring.RingMemory) and isinstance(before, ring.RingMemory):
         return len(memory.counts.items() ^ before.counts.items()) // 2

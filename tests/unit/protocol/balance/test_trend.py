@@ -11,7 +11,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import SMOOTHING_NS, Loads
 from tenure.protocol.balance.pieces import Piece, cut_by
 from tenure.protocol.balance.policy import Plan, Situation, changes, only
-from tenure.protocol.balance.round import RoundMemory
+from tenure.protocol.balance.round_memory import RoundMemory
 from tenure.protocol.balance.trend import Trend, foresee, hot_keys
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.balance.weighted import Weighted

@@ -21,7 +21,7 @@ from tenure.protocol.balance.policy import (
     only,
 )
 from tenure.protocol.balance.ring import Ring
-from tenure.protocol.balance.round import RoundMemory
+from tenure.protocol.balance.round_memory import RoundMemory
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.balance.weighted import Weighted
 from tenure.protocol.lease.table import Right, owners_of

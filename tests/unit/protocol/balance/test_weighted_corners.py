@@ -8,7 +8,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import SPACE, Loads, key_of
 from tenure.protocol.balance.placing import TO_NOBODY
 from tenure.protocol.balance.policy import Candidate, Situation, Why, only
-from tenure.protocol.balance.round import RoundMemory
+from tenure.protocol.balance.round_memory import RoundMemory
 from tenure.protocol.balance.tuning import DEFAULT
 from tenure.protocol.balance.weighted import Weighted
 from tests.unit.protocol.balance.tables import candidates, shares, table

@@ -11,7 +11,7 @@ depends on one: a wrong picture costs moves, not promises.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import nlargest
 from typing import NamedTuple
 
@@ -22,8 +22,19 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import HIGHEST_RATE, SMOOTHING_NS, Loads
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import carried
-from tenure.protocol.lease.limits import PINNED_KEY_BYTES, RANGES_PER_TABLE
-from tenure.protocol.lease.messages import Held, LoadReport, RangeLoad
+from tenure.protocol.lease.limits import (
+    LEVELS_PER_REPORT,
+    PINNED_KEY_BYTES,
+    RANGES_PER_TABLE,
+)
+from tenure.protocol.lease.load_report import (
+    LevelLoad,
+    LoadReport,
+    RangeLoad,
+)
+from tenure.protocol.lease.messages import (
+    Held,
+)
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 
 BLENDING_NS = 2 * SMOOTHING_NS
@@ -54,6 +65,10 @@ class LoadWatch:
         self.at = FAR_FUTURE
         """When to ask the policy again because of the load."""
         self.picture = LoadPicture()
+        self._levels: dict[str, LoadPicture] = {}
+        """The pictures of other metrics than requests."""
+        self._levels_from: dict[str, Instant] = {}
+        """When enough has been told of each for it to be known."""
         self._table = table
         self._every_ns = every_ns
         """The time between rounds."""
@@ -66,27 +81,53 @@ class LoadWatch:
         """Take the report of an owner that has `given` by the table. Returns whether it is the
         first load, so that rounds begin. A report without ranges says that no range had a request.
         """
-        if not load.ranges:
+        begins = self._take_levels(load, given)
+        if load.ranges:
+            ranges = _summed(load.ranges, given)
+            begins = begins or any(each.rate > 0 for each in ranges)
+            self.picture = self._blended(self.picture, load.span_ns, load, ranges)
+            self._take_names(load)
+            self._note_told(now, ranges)
+        else:
             self._rest(now, load.span_ns, given)
+        if self.at < FAR_FUTURE or not begins:
             return False
-        ranges = _summed(load.ranges, given)
+        self.at = self._next(now)
+        return True
+
+    def _take_levels(self, load: LoadReport, given: tuple[Held, ...]) -> bool:
+        """Take what is told of other metrics. Returns whether it is anything."""
+        is_any = False
+        for level in load.levels:
+            # A picture for each name that an owner invents would have no bound.
+            picture = self._levels.get(level.metric)
+            if picture is None or not (level.ranges or not picture.is_at_rest):
+                continue
+            is_any = is_any or bool(level.ranges)
+            ranges = _summed(level.ranges, given) if level.ranges else _nothing_in(given)
+            self._levels[level.metric] = self._blended(picture, load.span_ns, level, ranges)
+        return is_any
+
+    def _blended(
+        self,
+        picture: LoadPicture,
+        span_ns: int,
+        told: LoadReport | LevelLoad,
+        ranges: list[RangeRate],
+    ) -> LoadPicture:
+        """The picture with what an owner told of one metric; a new one if it has become too
+        large.
+        """
         hottest = [
             (each.key, each.rate)
-            for each in load.hottest
+            for each in told.hottest
             if self._is_key(each.key)
             and 0 <= each.rate <= HIGHEST_RATE
             and _is_in(each.key, ranges)
         ]
-        begins = self.at == FAR_FUTURE and any(each.rate > 0 for each in ranges)
-        if begins:
-            self.at = self._next(now)
-        sample = self._sampled(load.sample, ranges)
-        self.picture.take(Measurement(load.span_ns, ranges, hottest, sample))
-        self._take_names(load)
-        if self.picture.size > MOST_KNOWN:
-            self.picture = LoadPicture()
-        self._note_told(now, ranges)
-        return begins
+        sample = self._sampled(told.sample, ranges)
+        picture.take(Measurement(span_ns, ranges, hottest, sample))
+        return LoadPicture() if picture.size > MOST_KNOWN else picture
 
     def _is_key(self, key: Key) -> bool:
         """Whether it can be a key of the pool, and bound a range. What owners report may be
@@ -120,8 +161,7 @@ class LoadWatch:
 
     def _rest(self, now: Instant, span_ns: int, given: tuple[Held, ...]) -> None:
         if not self.picture.is_at_rest:  # otherwise there is nothing to blend in
-            ranges = [RangeRate(each.start, each.end, 0.0) for each in given]
-            self.picture.take(Measurement(span_ns, ranges))
+            self.picture.take(Measurement(span_ns, _nothing_in(given)))
         self._note_told(now, given)
 
     def _note_told(self, now: Instant, ranges: Sequence[RangeRate | Held]) -> None:
@@ -142,11 +182,18 @@ class LoadWatch:
             for _, told in self._told.within(key_range)
         )
 
-    def begin(self, now: Instant) -> None:
-        """Note that the policy is being asked, and set the time of the next round."""
-        has_load = sum(self.picture.loads(now).rates) >= LEAST
+    def begin(self, now: Instant, metrics: Iterable[str] = ()) -> None:
+        """Note that the policy is being asked, and set the time of the next round. From now on
+        these metrics are known beside requests: all owners have a capacity for them.
+        """
+        known = sorted(metrics)[:LEVELS_PER_REPORT]
+        self._levels = {each: self._levels.get(each, LoadPicture()) for each in known}
+        since = Instant(now + BLENDING_NS)
+        self._levels_from = {each: self._levels_from.get(each, since) for each in known}
+        is_asked = sum(self.picture.loads(now).rates) >= LEAST
+        has_load = is_asked or any(not each.is_at_rest for each in self._levels.values())
         self.at = self._next(now) if has_load else FAR_FUTURE
-        if not has_load:
+        if not is_asked:
             self.picture = LoadPicture()
 
     def loads(self, now: Instant) -> Loads | None:
@@ -156,9 +203,21 @@ class LoadWatch:
         loads = self.picture.loads(now)
         return loads if sum(loads.rates) >= LEAST else None
 
+    def levels(self, now: Instant) -> dict[str, Loads]:
+        """What is known of other metrics than requests, for the policy."""
+        return {
+            metric: picture.loads(now)
+            for metric, picture in self._levels.items()
+            if now >= max(self._known_from, self._levels_from[metric])
+        }
+
     def carried(self, now: Instant) -> dict[int, float]:
         """The load of each incarnation, as far as it is known."""
         return carried(self._table.owners(), self.picture.loads(now))
+
+
+def _nothing_in(given: Sequence[Held]) -> list[RangeRate]:
+    return [RangeRate(each.start, each.end, 0.0) for each in given]
 
 
 def _summed(told: Sequence[RangeLoad], given: Sequence[Held]) -> list[RangeRate]:

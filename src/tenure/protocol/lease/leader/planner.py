@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
+from tenure.protocol.balance.metrics import levels_of_all
 from tenure.protocol.balance.planning import Planned, Planning, PlanningFailed
 from tenure.protocol.balance.policy import (
     NOBODY,
@@ -156,7 +157,13 @@ class Planner:
             leavers=leavers,
             kind=self.table.kind,
             split_points=self.table.split_points,
+            levels=self.load_watch.levels(now),
         )
+
+    def _labels(self) -> Sequence[Mapping[str, str]]:
+        """The labels of those who may have ranges."""
+        staying = (it.incarnation for it in self.sessions.values() if it.proven and not it.leaving)
+        return [self.table.members[each].labels for each in staying]
 
     def planning(
         self,
@@ -188,7 +195,7 @@ class Planner:
             return
         self.context.cause = joined(self._cause, self.context.cause)
         self._cause = ""
-        self.load_watch.begin(now)
+        self.load_watch.begin(now, levels_of_all(self._labels()))
         is_for_load = now < self._due
         self._due = FAR_FUTURE
         work = self.planning(now)

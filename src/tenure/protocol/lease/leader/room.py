@@ -16,9 +16,9 @@ from tenure.protocol.lease.messages import (
     Join,
     Leased,
     LeaseRequest,
-    RangeItem,
     RefusalReason,
 )
+from tenure.protocol.lease.range_item import RangeItem
 from tenure.protocol.lease.table import LeaseTable, characters_of
 
 FULL = (

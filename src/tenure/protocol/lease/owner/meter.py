@@ -26,11 +26,14 @@ from tenure.base.keys import Key
 from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.balance.picture import Measurement, RangeRate
 from tenure.protocol.lease.limits import HOT_NAMES, PINNED_KEY_BYTES, RANGES_PER_REPORT
-from tenure.protocol.lease.messages import (
+from tenure.protocol.lease.load_report import (
     KeyLoad,
-    LeaseRequest,
+    LevelLoad,
     LoadReport,
     RangeLoad,
+)
+from tenure.protocol.lease.messages import (
+    LeaseRequest,
     ShortRequest,
 )
 
@@ -138,10 +141,11 @@ class Meter:
         hottest: Callable[[], list[tuple[Key, float]]] | None = None,
         named: Named | None = None,
         sample: Callable[[], Sequence[Key]] | None = None,
+        levels: Callable[[], tuple[LevelLoad, ...]] | None = None,
     ) -> R:
         """The request, with a report where one is due. `hottest` are keys that are known to be hot,
         where that is not left to what the sampler has met, and neither is the `sample`; `named` has
-        the names of the hottest.
+        the names of the hottest, and `levels` what is told of other metrics.
         """
         if not self.is_due(now):
             return request
@@ -158,6 +162,8 @@ class Meter:
         if named is not None and report.hottest:
             names = named([key for key, _ in report.hottest[:HOT_NAMES]])
             message = replace(message, names=names)
+        if levels is not None:
+            message = replace(message, levels=levels())
         return replace(request, load=message)
 
     def report(self, now: Instant, tallies: list[RangeTally]) -> Measurement:

@@ -11,7 +11,16 @@ from tenure.protocol.balance.load import key_of
 from tenure.protocol.balance.policy import Plan, Situation
 from tenure.protocol.lease.leader import load_watch
 from tenure.protocol.lease.leader.load_watch import BLENDING_NS, LoadWatch
-from tenure.protocol.lease.messages import Held, KeyLoad, LeaseResponse, LoadReport, RangeLoad
+from tenure.protocol.lease.load_report import (
+    KeyLoad,
+    LevelLoad,
+    LoadReport,
+    RangeLoad,
+)
+from tenure.protocol.lease.messages import (
+    Held,
+    LeaseResponse,
+)
 from tenure.protocol.lease.records import PoolCreated
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import DEFAULT
@@ -198,6 +207,53 @@ def test_a_hot_key_of_an_ordered_pool_has_its_name() -> None:
     names = ("attic", "roof")
     watch.take(at(1), LoadReport(span_ns=seconds(3), ranges=told, hottest=hot, names=names), given)
     assert [each.name for each in watch.hottest(2)] == ["attic", ""]
+
+
+def memory(rate: float, metric: str = "memory") -> LoadReport:
+    """A report of no requests, and of that much memory."""
+    told = (RangeLoad(start=b"b", end=b"m", rate=rate),) if rate else ()
+    return LoadReport(
+        span_ns=seconds(3), ranges=(), levels=(LevelLoad(metric=metric, ranges=told),)
+    )
+
+
+def test_a_level_is_known_when_all_owners_have_a_capacity_for_it_and_it_has_been_told() -> None:
+    watch = ordered_watch()
+    given = (Held(start=b"b", end=b"m", number=9),)
+    watch.take(at(1), memory(5e9), given)
+    watch.begin(at(2), {"memory"})
+    assert watch.at == FAR_FUTURE, "what was told before counts for nothing"
+    assert watch.take(at(3), memory(5e9), given), "it alone begins the rounds"
+    assert not watch.take(at(6), memory(7e9, metric="disk"), given)
+    for i in range(10):
+        watch.take(at(6 + 3 * i), memory(5e9), given)
+    assert watch.levels(at(2 + BLENDING - 0.1)) == {}
+    assert watch.levels(at(40))["memory"].rates == [0.0, pytest.approx(5e9, rel=0.01), 0.0]
+    watch.begin(at(40), {"memory"})
+    assert watch.at == at(40 + RENEW)
+    for i in range(10):
+        watch.take(at(41 + 3 * i), memory(0.0), given)
+    assert max(watch.levels(at(80))["memory"].rates) < 1e8, "it has gone"
+    watch.begin(at(80), ())
+    assert (watch.levels(at(80)), watch.at) == ({}, FAR_FUTURE)
+
+
+def test_what_a_level_says_of_others_ranges_and_keys_is_not_believed() -> None:
+    watch = ordered_watch()
+    watch.begin(at(0), {"memory", "sockets", "disk"})
+    given = (Held(start=b"b", end=b"m", number=9),)
+    level = LevelLoad(
+        metric="memory",
+        ranges=(RangeLoad(start=b"m", end=b"z", rate=5.0),),
+        hottest=(KeyLoad(key=b"n", rate=5.0), KeyLoad(key=b"c" * KEY_BYTES, rate=5.0)),
+        sample=(b"n",),
+    )
+    watch.take(at(1), LoadReport(span_ns=seconds(3), ranges=(), levels=(level,)), given)
+    watch.take(at(1), memory(1.0, metric="sockets"), given)
+    told = watch.levels(at(40))
+    assert sorted(told) == ["disk", "memory"], "no more than reports have room for"
+    assert told["memory"].rates == [0.0]
+    assert [*told["memory"].hottest, *told["memory"].sample] == []
 
 
 def test_a_policy_that_follows_no_load_is_not_asked_because_of_it() -> None:
