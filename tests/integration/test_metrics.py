@@ -78,3 +78,7 @@ def test_an_owner_full_of_memory_gives_its_largest_keys_away(
             assert time.monotonic() < gives_up_at, tenure.said("plan", "rooms")
         moved = next(name for name in large if name not in owners_of(tenure)["ann"])
         assert "of its share of memory" in tenure.said("why", "rooms", moved)
+        while tenure.said("owners", "rooms").count("(40%)") != 2:
+            assert time.monotonic() < gives_up_at, tenure.said("owners", "rooms")
+        listed = json.loads(tenure.said("owners", "rooms", "--json"))["owners"]
+        assert {each["levels"]["memory"]["capacity"] for each in listed} == {1e9}

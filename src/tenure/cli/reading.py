@@ -12,6 +12,7 @@ from tenure.errors import ConfigurationError
 from tenure.protocol.lease.answers import (
     Location,
     Owners,
+    OwnerSummary,
     Pools,
     SpelledKey,
     TableAnswer,
@@ -63,6 +64,7 @@ def _only_pool(how: AskingOptions) -> str:
 
 
 def _show_owners(pool: str, answer: Owners) -> None:
+    metrics = sorted({metric for each in answer.owners for metric in each.levels})
     rows = (
         (
             each.name,
@@ -71,6 +73,7 @@ def _show_owners(pool: str, answer: Owners) -> None:
             each.ranges,
             f"{each.share:.1%}",
             f"{each.load:,.1f}/s",
+            *(_level(each, metric) for metric in metrics),
             each.recalled_ranges,
             f"{each.hold_seconds:.1f} s",
             "yes" if each.connected else "no",
@@ -80,7 +83,7 @@ def _show_owners(pool: str, answer: Owners) -> None:
         for each in answer.owners
     )
     columns = (
-        *("owner", "address", "incarnation", "ranges", "share", "load"),
+        *("owner", "address", "incarnation", "ranges", "share", "load", *metrics),
         *("recalled", "held for", "connected", "protocol", "steering"),
     )
     can_go = ("protocol", "incarnation", "recalled", "address", "connected", "held for")
@@ -94,6 +97,12 @@ def _show_owners(pool: str, answer: Owners) -> None:
             f"{' and '.join(names)} announce {address}: most requests reach the wrong owner; see "
             "`tenure docs guides/web-servers`"
         )
+
+
+def _level(owner: OwnerSummary, metric: str) -> str:
+    """What an owner has of a metric, and how full that makes it."""
+    level = owner.levels.get(metric)
+    return f"{level.amount:,.0f} ({level.amount / level.capacity:.0%})" if level else NOBODY
 
 
 def table(

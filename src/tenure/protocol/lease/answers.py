@@ -78,6 +78,13 @@ class PoolDeleted(msgspec.Struct, frozen=True):
     dry_run: bool
 
 
+class LevelOfOwner(msgspec.Struct, frozen=True):
+    """What the keys of an owner take up by a metric, and its capacity for that."""
+
+    amount: float
+    capacity: float
+
+
 class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
     """One owner in short."""
 
@@ -105,6 +112,8 @@ class OwnerSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The caches that read the owner's keys; None if it takes no caches."""
     entities: EntityReport | None = None
     """The entities that it runs."""
+    levels: dict[str, LevelOfOwner] = {}
+    """The metrics beside requests by which the pool is balanced, as far as owners have told."""
 
 
 class Owners(msgspec.Struct, frozen=True, omit_defaults=True):

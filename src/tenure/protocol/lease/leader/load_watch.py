@@ -215,6 +215,11 @@ class LoadWatch:
         """The load of each incarnation, as far as it is known."""
         return carried(self._table.owners(), self.picture.loads(now))
 
+    def levels_carried(self, now: Instant) -> dict[str, dict[int, float]]:
+        """What each incarnation has of other metrics."""
+        owners = self._table.owners()
+        return {metric: carried(owners, loads) for metric, loads in self.levels(now).items()}
+
 
 def _nothing_in(given: Sequence[Held]) -> list[RangeRate]:
     return [RangeRate(each.start, each.end, 0.0) for each in given]

@@ -6,11 +6,13 @@ from typing import assert_never
 from tenure.base.instants import Instant, in_seconds
 from tenure.base.keys import PoolKind
 from tenure.protocol.balance.load import share_of
+from tenure.protocol.balance.metrics import capacities_of
 from tenure.protocol.lease.answers import (
     Answer,
     HottestKey,
     HottestKeys,
     Impossible,
+    LevelOfOwner,
     Owners,
     OwnerSummary,
     Pools,
@@ -87,9 +89,10 @@ def _pool_summary(pool: Pool) -> PoolSummary:
 def _owners(now: Instant, pool: Pool) -> Owners:
     sessions = sorted(pool.sessions.values(), key=lambda session: session.name)
     carried = pool.planner.load_watch.carried(now)
+    levels = pool.planner.load_watch.levels_carried(now)
     return Owners(
         pool.table.pool,
-        tuple(_owner_summary(now, pool, session, carried) for session in sessions),
+        tuple(_owner_summary(now, pool, session, carried, levels) for session in sessions),
         tuple(session.connection for session in sessions),
     )
 
@@ -111,9 +114,14 @@ def _hottest(pool: Pool) -> HottestKeys:
 
 
 def _owner_summary(
-    now: Instant, pool: Pool, session: Session, carried: Mapping[int, float]
+    now: Instant,
+    pool: Pool,
+    session: Session,
+    carried: Mapping[int, float],
+    levels: Mapping[str, Mapping[int, float]],
 ) -> OwnerSummary:
     member = pool.table.members[session.incarnation]
+    capacities = capacities_of(member.labels)
     held = pool.table.held_by(session.incarnation)
     return OwnerSummary(
         name=member.name,
@@ -131,6 +139,11 @@ def _owner_summary(
         same_address=pool.sessions.addresses.beside(session),
         volume=session.report.volume if session.report else None,
         entities=session.report.entities if session.report else None,
+        levels={
+            metric: LevelOfOwner(amounts.get(session.incarnation, 0.0), capacities[metric])
+            for metric, amounts in levels.items()
+            if metric in capacities
+        },
     )
 
 
