@@ -20,7 +20,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.base.ranges import KeyRange
-from tenure.protocol.balance.load import SPACE, place
+from tenure.protocol.balance.load import SPACE, Loads, place
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.policy import NOBODY, Candidate, Policy, Situation, changes
 from tenure.protocol.lease.leader.load_watch import BLENDING_NS
@@ -286,11 +286,15 @@ class World:
         found.sort(key=lambda each: -each[1])
         return found[:TOLD_AT_MOST]
 
+    def situation(self, now: Instant, loads: Loads | None) -> Situation:
+        """What the policy sees."""
+        return Situation(self.candidates, self.table, now, loads, memory=self.memory)
+
     def _round(self) -> None:
         now = Instant(seconds(self.second))
         is_known = now >= seconds(self.interval) + BLENDING_NS
         loads = self.picture.loads(now) if is_known else None
-        plan = self.policy(Situation(self.candidates, self.table, now, loads, memory=self.memory))
+        plan = self.policy(self.situation(now, loads))
         self.memory = plan.memory
         coming = []
         for change in changes(self.table, plan):
