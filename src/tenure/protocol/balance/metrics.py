@@ -142,14 +142,16 @@ def by_scarcest(
     first. There are none if owners have no other capacity than that for requests.
     """
     candidates = situation.candidates
+    # With requests alone nothing is converted: a policy sees capacities and loads as they are.
+    if not situation.levels or not candidates:
+        return situation, []
     told = {each.incarnation: capacities_of(each.labels) for each in candidates}
     levels = {
         metric: loads
         for metric, loads in situation.levels.items()
         if all(metric in capacities for capacities in told.values())
     }
-    # With requests alone nothing is converted: a policy sees capacities and loads as they are.
-    if not levels or not candidates:
+    if not levels:
         return situation, []
     gauges = [
         Gauge(metric, loads, {owner: each[metric] for owner, each in told.items()}, owners)

@@ -241,7 +241,7 @@ class Round:
 
     def purity(self, piece: Piece) -> float:
         """How much of what a piece takes along is of the metric that is balanced, from 0 to 1."""
-        ours = piece.weight / self.gauges[0].whole if self.accounts.beside else 1.0
+        ours = piece.weight / self.gauges[0].whole
         others = sum(
             each.amount(piece.start, piece.end) / each.whole for each in self.accounts.beside
         )
@@ -337,7 +337,9 @@ class Round:
             if piece.rests:
                 continue
             if piece.weight <= most:
-                score = piece.weight / (piece.space + self.fragment) * self.purity(piece)
+                score = piece.weight / (piece.space + self.fragment)
+                if self.accounts.beside:
+                    score *= self.purity(piece)
                 if best is None or score > best[0]:
                     best = score, piece, None
             for key, rate in () if grain or self.is_full else piece.points:
