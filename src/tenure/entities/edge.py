@@ -247,15 +247,11 @@ class Edge:
         try:
             while self._has_lost:
                 self._has_lost = False
-                self.ask_all()
+                for each in self._sockets.values():
+                    self._go(self._ask(each))
                 await asyncio.sleep(LOST_SECONDS)
         finally:
             self._is_asking = False
-
-    def ask_all(self) -> None:
-        """Ask for further frames of every socket."""
-        for each in self._sockets.values():
-            self._go(self._ask(each))
 
     def close_all(self) -> None:
         """Ask every client to connect again, as this process is about to end."""

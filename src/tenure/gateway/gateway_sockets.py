@@ -102,7 +102,7 @@ class GatewaySockets:
         return packed(self.edge.take(read_pushed(call.data))), always
 
     def _on_link_lost(self, _: str) -> None:
-        self.edge.ask_all()  # frames on their way may be lost
+        self.edge.lost()
 
     def _go(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

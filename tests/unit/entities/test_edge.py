@@ -78,3 +78,32 @@ async def test_an_answer_of_an_owner_that_cannot_be_read_closes_the_socket(nonse
     await made.go_on(EdgeSocket(b"id", "key", ServerEnd(client)))
     assert client.code == 1012
     await asyncio.gather(*running)
+
+
+async def test_however_many_links_are_lost_each_socket_is_asked_about_once() -> None:
+    """And once more afterwards, for what was on its way in the later ones."""
+    asked = 0
+
+    class Owner:
+        async def call(self, key: str | int, method: str, data: bytes, id: bytes = b"") -> bytes:  # noqa: A002
+            nonlocal asked
+            asked += method == RESUME
+            return packed(Resumed(1, (), 0) if method == RESUME else True)
+
+    running: list[asyncio.Task[None]] = []
+    made = edge.Edge(
+        Owner(),
+        "http://here",
+        Random(1),
+        lambda work: running.append(asyncio.ensure_future(work)),
+    )
+    client = Client()
+    holding = asyncio.create_task(made.attach(made.socket("room", ServerEnd(client)), None))
+    await come_to_rest()
+    for _ in range(50):
+        made.lost()
+        await come_to_rest()
+    assert (asked, len(running)) == (1, 2)
+    await until(lambda: asked == 2)
+    client.leave()
+    await asyncio.gather(holding, *running)
