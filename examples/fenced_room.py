@@ -17,16 +17,7 @@ import asyncio
 import os
 import sys
 
-from tenure import (
-    Family,
-    LeaseLost,
-    OwnedRows,
-    Owner,
-    Table,
-    TenureError,
-    WriteUnknown,
-    open_store,
-)
+from tenure import Family, LeaseLost, OwnedRows, Owner, Table, TenureError, WriteUnknown, open_store
 
 MANAGERS = os.environ.get("TENURE_MANAGERS", "http://127.0.0.1:7499")
 ROOMS = Table("rooms", fenced_by="rooms", said=Family(columns=int, values=str))

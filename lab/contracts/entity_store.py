@@ -17,13 +17,7 @@ from tenure.base.ranges import WHOLE, KeyRange
 from tenure.client.lease import Lease
 from tenure.errors import ConfigurationError, Fenced
 from tenure.fencing.fenced_rows import EmptyRow, Key
-from tenure.protocol.entity.envelope import (
-    Answers,
-    Envelope,
-    KeptAnswer,
-    SetAlarm,
-    with_answer,
-)
+from tenure.protocol.entity.envelope import Answers, Envelope, KeptAnswer, SetAlarm, with_answer
 from tenure.protocol.entity.socket_entry import SocketEntry
 from tenure.protocol.entity.socket_table import PART_SOCKETS, SocketTable
 from tenure.stores.opening import EntityStore

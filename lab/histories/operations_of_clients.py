@@ -15,13 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from lab.histories.outages import CallWatch, Stretch
-from lab.judges.operations import (
-    AnyRecord,
-    PageOperation,
-    ReadOperation,
-    Told,
-    WriteOperation,
-)
+from lab.judges.operations import AnyRecord, PageOperation, ReadOperation, Told, WriteOperation
 from tenure import DELETE, Family, OwnedRows, Table
 from tenure.base.keys import hashed_key
 from tenure.columns.requests import Consistency

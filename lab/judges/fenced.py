@@ -8,13 +8,7 @@ shows nothing there says nothing either.
 
 from collections.abc import Iterator
 
-from lab.judges.operations import (
-    NEVER,
-    AnyOperation,
-    Complaint,
-    ReadOperation,
-    WriteOperation,
-)
+from lab.judges.operations import NEVER, AnyOperation, Complaint, ReadOperation, WriteOperation
 from lab.judges.registers import RegisterJudge
 
 

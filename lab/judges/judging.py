@@ -2,13 +2,7 @@
 
 from collections.abc import Iterator
 
-from lab.judges.operations import (
-    NEVER,
-    AnyRecord,
-    Complaint,
-    PageOperation,
-    WriteOperation,
-)
+from lab.judges.operations import NEVER, AnyRecord, Complaint, PageOperation, WriteOperation
 from lab.judges.outcomes import OutcomeJudge
 from lab.judges.pages import PageJudge
 from lab.judges.registers import RegisterJudge

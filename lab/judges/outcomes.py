@@ -7,13 +7,7 @@ is a delete that was said not to be written: nobody sees who deleted something.
 
 from collections.abc import Iterator
 
-from lab.judges.operations import (
-    NEVER,
-    AnyOperation,
-    Complaint,
-    ReadOperation,
-    WriteOperation,
-)
+from lab.judges.operations import NEVER, AnyOperation, Complaint, ReadOperation, WriteOperation
 
 PROMISE = "D9: a write is there of which its writer was told that it is not"
 

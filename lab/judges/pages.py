@@ -15,13 +15,7 @@ key is *even*.
 
 from collections.abc import Iterator
 
-from lab.judges.operations import (
-    NEVER,
-    AnyOperation,
-    Complaint,
-    ReadOperation,
-    WriteOperation,
-)
+from lab.judges.operations import NEVER, AnyOperation, Complaint, ReadOperation, WriteOperation
 
 PROMISE = "D1: a mutation is torn"
 

@@ -10,22 +10,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
-from lab.judges.operations import (
-    NEVER,
-    AnyOperation,
-    Complaint,
-    ReadOperation,
-    WriteOperation,
-)
-from lab.judges.orders import (
-    Access,
-    GivenUp,
-    NoOrder,
-    Order,
-    order_of,
-    read_of,
-    write_of,
-)
+from lab.judges.operations import NEVER, AnyOperation, Complaint, ReadOperation, WriteOperation
+from lab.judges.orders import Access, GivenUp, NoOrder, Order, order_of, read_of, write_of
 
 PROMISE = "D2: a column is no register"
 PAST = 64

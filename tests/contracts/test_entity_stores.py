@@ -12,13 +12,7 @@ from lab.contracts.entity_store import EntityStoreContract, OpenEntities
 from tenure.base.keys import PoolKind
 from tenure.stores.opening import EntityStore
 from tests.integration.cassandra.cql_server import small_server
-from tests.unit.entities.store_urls import (
-    cassandra_url,
-    columns_url,
-    emptied,
-    opener,
-    postgres_url,
-)
+from tests.unit.entities.store_urls import cassandra_url, columns_url, emptied, opener, postgres_url
 
 
 @pytest.mark.asyncio

@@ -12,15 +12,7 @@ from random import Random
 import pytest
 
 from lab.trace.algorithms import Delayed, ObjectLease, Poll, VolumeLease
-from lab.trace.figures import (
-    AT_100_SECONDS,
-    FIGURES,
-    Cost,
-    Figure,
-    Run,
-    cost_of,
-    savings,
-)
+from lab.trace.figures import AT_100_SECONDS, FIGURES, Cost, Figure, Run, cost_of, savings
 from lab.trace.replay import Make, replay
 from lab.trace.workload import PAPER, Trace, draw
 

@@ -37,13 +37,7 @@ from tenure.protocol.lease.messages import (
 from tenure.protocol.lease.owner import events as owner_events
 from tenure.protocol.lease.owner.events import OwnerConfig
 from tenure.protocol.lease.owner.machine import OwnerMachine
-from tenure.protocol.lease.records import (
-    AnyRecord,
-    Changed,
-    JournalAction,
-    Left,
-    State,
-)
+from tenure.protocol.lease.records import AnyRecord, Changed, JournalAction, Left, State
 from tenure.protocol.lease.restoration import restored
 from tenure.protocol.lease.table import LeaseTable, Right
 from tenure.protocol.lease.timing import DEFAULT, Timing
@@ -52,14 +46,7 @@ from tenure.sim.journal import LeaseContents, waited_out
 from tenure.sim.kernel.hosts import HostProcess, Hosts
 from tenure.sim.lease.beliefs import added
 from tests.simulation.actors import POOL, Actor, LookupActor, ManagerActor, OwnerActor
-from tests.simulation.flight import (
-    Call,
-    Hold,
-    InFlight,
-    Letter,
-    LookAcross,
-    Parcel,
-)
+from tests.simulation.flight import Call, Hold, InFlight, Letter, LookAcross, Parcel
 from tests.simulation.transfers import Step, Transfers
 
 REQUESTS, RESPONSES = (LeaseRequest, ShortRequest), (LeaseResponse, ShortResponse)

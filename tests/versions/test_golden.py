@@ -15,19 +15,10 @@ import pytest
 
 from lab.contracts.transport import A_PROCESS
 from tenure.protocol.lease import load_report, messages, range_item, records
-from tenure.protocol.lease.messages import (
-    ToLookup,
-    ToManager,
-    ToOwner,
-)
+from tenure.protocol.lease.messages import ToLookup, ToManager, ToOwner
 from tenure.protocol.lease.port_proof import PortProof
 from tenure.protocol.lease.records import LeaseRecord, State
-from tenure.protocol.lease.reports import (
-    EntityReport,
-    TierReport,
-    VolumeReport,
-    WaitingWrite,
-)
+from tenure.protocol.lease.reports import EntityReport, TierReport, VolumeReport, WaitingWrite
 from tenure.protocol.lease.rivalry import Predecessor, Rival, Rivalry, Succession
 from tenure.protocol.lease.table_columns import TableColumns
 from tenure.protocol.topology.history import ClusterState, TopologySet

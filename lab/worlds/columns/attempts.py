@@ -21,12 +21,7 @@ from tenure.protocol.replication.messages import (
     VersionDrawn,
     WriteRow,
 )
-from tenure.protocol.replication.row.admission import (
-    Ahead,
-    Attempt,
-    Late,
-    Outranked,
-)
+from tenure.protocol.replication.row.admission import Ahead, Attempt, Late, Outranked
 from tenure.protocol.replication.row.cells import value_in
 from tenure.protocol.replication.row.edits import Edit
 from tenure.protocol.replication.row.versions import Version

@@ -8,12 +8,7 @@ from tenure.protocol.gossip.messages import GossipAck, GossipEnd, GossipMessage,
 from tenure.protocol.replication.messages import ClientAnswer, ClientRequest, NodeMessage
 from tenure.protocol.topology.messages import NodeRefused, NodeRequest, TopologyTold
 from tenure.sim.kernel.process import SimProcess
-from tenure.wire.topology import (
-    FIRST_VERSION,
-    decode_node_request,
-    decode_to_node,
-    encode_topology,
-)
+from tenure.wire.topology import FIRST_VERSION, decode_node_request, decode_to_node, encode_topology
 
 _OF_MANAGERS, _OF_NODES, _OF_GOSSIP, _OF_CLIENTS = b"m", b"n", b"g", b"c"
 _KINDS: dict[type, bytes] = {

@@ -9,13 +9,7 @@ import msgspec
 
 from lab.judges.fenced import FencedJudge
 from lab.judges.judging import HistoryJudge
-from lab.judges.operations import (
-    AnyRecord,
-    PageOperation,
-    ReadOperation,
-    Told,
-    WriteOperation,
-)
+from lab.judges.operations import AnyRecord, PageOperation, ReadOperation, Told, WriteOperation
 from lab.worlds.columns.registers import RegisterName
 from tenure.protocol.replication.levels import Level
 from tenure.sim.kernel.checkers import Violation

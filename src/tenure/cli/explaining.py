@@ -6,12 +6,7 @@ from tenure.cli.asking import ASKING, AskingOptions, PoolName, ask, path
 from tenure.cli.keys import TEXT, KeyForm, KeyText
 from tenure.cli.output import put, say, show
 from tenure.cli.reading import shown
-from tenure.protocol.lease.answers import (
-    KeyExplained,
-    PastMove,
-    PlanRead,
-    SteeringSummary,
-)
+from tenure.protocol.lease.answers import KeyExplained, PastMove, PlanRead, SteeringSummary
 
 NOBODY = "-"
 

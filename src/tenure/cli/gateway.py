@@ -13,13 +13,7 @@ from pathlib import Path
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
 from tenure.cli.gateway_options import GatewayOptions
-from tenure.cli.long_run import (
-    BRIEF,
-    ReportOptions,
-    run_long,
-    told_to_end,
-    until_one_ends,
-)
+from tenure.cli.long_run import BRIEF, ReportOptions, run_long, told_to_end, until_one_ends
 from tenure.cli.member_routes import MemberRoutes
 from tenure.client.arguments import checked_seconds
 from tenure.errors import ConfigurationError

@@ -10,13 +10,7 @@ from cyclopts import Parameter
 
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
-from tenure.cli.long_run import (
-    BRIEF,
-    ReportOptions,
-    run_long,
-    told_to_end,
-    until_one_ends,
-)
+from tenure.cli.long_run import BRIEF, ReportOptions, run_long, told_to_end, until_one_ends
 from tenure.cli.waiting import entered
 from tenure.client.managers import VARIABLE, manager_urls
 from tenure.columns.node.node_lives import NodeLives

@@ -14,12 +14,7 @@ from cyclopts import Parameter
 
 from tenure.base.hosts import check_trusted, is_loopback
 from tenure.cli.asking import ManagerUrls
-from tenure.cli.long_run import (
-    BRIEF,
-    ReportOptions,
-    run_long,
-    told_to_end,
-)
+from tenure.cli.long_run import BRIEF, ReportOptions, run_long, told_to_end
 from tenure.cli.service_gate import ServiceGate, service_port
 from tenure.cli.waiting import entered
 from tenure.errors import ConfigurationError

@@ -31,13 +31,7 @@ from tenure.errors import ConfigurationError, NoManager, PoolError, UsageError
 from tenure.manager.answers import StatusAnswer
 from tenure.manager.live import LiveEvent
 from tenure.observe.events import printable
-from tenure.protocol.lease.answers import (
-    HottestKey,
-    HottestKeys,
-    Owners,
-    OwnerSummary,
-    Pools,
-)
+from tenure.protocol.lease.answers import HottestKey, HottestKeys, Owners, OwnerSummary, Pools
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -34,12 +34,8 @@ from tenure.client.snapshot import NOT_HELD, NOTHING_HELD, Snapshot
 from tenure.client.unusable import forked, not_entered, raising_list
 from tenure.errors import TenureError, UsageError
 from tenure.protocol.lease.limits import HOT_NAME_CHARACTERS, REQUESTS
-from tenure.protocol.lease.load_report import (
-    LevelLoad,
-)
-from tenure.protocol.lease.messages import (
-    Leased,
-)
+from tenure.protocol.lease.load_report import LevelLoad
+from tenure.protocol.lease.messages import Leased
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.lapse import Lapse
 from tenure.protocol.lease.owner.meter import RangeTally, Sampler

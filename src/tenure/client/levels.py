@@ -16,11 +16,7 @@ from tenure.client.snapshot import Snapshot
 from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.balance.picture import RangeRate
 from tenure.protocol.lease.limits import PINNED_KEY_BYTES
-from tenure.protocol.lease.load_report import (
-    KeyLoad,
-    LevelLoad,
-    RangeLoad,
-)
+from tenure.protocol.lease.load_report import KeyLoad, LevelLoad, RangeLoad
 from tenure.protocol.lease.owner.meter import POSITIONS, TOLD_AT_MOST, most_loaded
 
 

@@ -47,11 +47,7 @@ from tenure.protocol.replication.operations import (
     StateRead,
     SumsRead,
 )
-from tenure.protocol.replication.row.admission import (
-    MutationAdmitted,
-    Outranked,
-    may_write,
-)
+from tenure.protocol.replication.row.admission import MutationAdmitted, Outranked, may_write
 from tenure.protocol.replication.row.copies import (
     CopyMark,
     RangeHorizon,

@@ -15,13 +15,7 @@ import msgspec
 from tenure.columns.engines.contract import Entry, StorageEngine
 from tenure.columns.requests import RowMutation
 from tenure.columns.row_reading import RowView, read_rows
-from tenure.columns.spaces import (
-    doomed_entry,
-    doomed_space,
-    rows_space,
-    space,
-    traces_space,
-)
+from tenure.columns.spaces import doomed_entry, doomed_space, rows_space, space, traces_space
 from tenure.columns.tables import Table, check_same, table_of
 from tenure.errors import StoreDamaged
 from tenure.protocol.replication.messages import (
@@ -33,11 +27,7 @@ from tenure.protocol.replication.messages import (
     Reads,
     ReadSupers,
 )
-from tenure.protocol.replication.request.page_reading import (
-    read_by_family,
-    read_page,
-    read_supers,
-)
+from tenure.protocol.replication.request.page_reading import read_by_family, read_page, read_supers
 from tenure.protocol.replication.row.admission import (
     Attempt,
     Mutation,

@@ -9,12 +9,7 @@ can have one, and changes wait for nothing.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    nullcontext,
-)
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from typing import Protocol, Unpack
 
 from tenure.base.instants import in_seconds

@@ -14,12 +14,7 @@ from tenure.entities.methods import NOTHING
 from tenure.entities.turn_items import KeptItems, TurnItems
 from tenure.entities.turns import EXPORT, EntityHost
 from tenure.errors import EntityError, OutcomeUnknown
-from tenure.protocol.entity.copying import (
-    FULL_PART,
-    PART_BYTES,
-    CopiedLines,
-    CopyEntity,
-)
+from tenure.protocol.entity.copying import FULL_PART, PART_BYTES, CopiedLines, CopyEntity
 from tenure.protocol.entity.export_lines import written
 from tenure.protocol.entity.inspection import WORDS_CHARACTERS, NotSeen
 

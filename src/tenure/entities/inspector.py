@@ -20,15 +20,7 @@ from tenure.entities.live_entity import LiveEntity
 from tenure.entities.shown_values import seen_item, state_in_json
 from tenure.entities.turn_items import KeptItems, TurnItems
 from tenure.entities.turns import EntityHost
-from tenure.errors import (
-    MALFORMED,
-    Busy,
-    LeaseLost,
-    NotOwner,
-    StoreAway,
-    StoreFailed,
-    TenureError,
-)
+from tenure.errors import MALFORMED, Busy, LeaseLost, NotOwner, StoreAway, StoreFailed, TenureError
 from tenure.protocol.entity.copying import CopyEntity, PutEntity
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.inspection import (

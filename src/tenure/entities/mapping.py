@@ -4,14 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tenure.base.names import shown
-from tenure.entities.collection import (
-    FIRST,
-    Collection,
-    ItemRead,
-    check_page,
-    span_of,
-    token_of,
-)
+from tenure.entities.collection import FIRST, Collection, ItemRead, check_page, span_of, token_of
 from tenure.errors import ConfigurationError, UsageError
 from tenure.protocol.entity.items import GONE, ItemSpan
 

@@ -9,14 +9,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tenure.base.names import shown
-from tenure.entities.collection import (
-    FIRST,
-    Collection,
-    ItemRead,
-    check_page,
-    span_of,
-    token_of,
-)
+from tenure.entities.collection import FIRST, Collection, ItemRead, check_page, span_of, token_of
 from tenure.errors import ConfigurationError, UsageError
 from tenure.protocol.entity.items import GONE, ItemSpan
 

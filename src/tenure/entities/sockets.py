@@ -22,14 +22,7 @@ from tenure.protocol.entity.messages import (
     Resumed,
 )
 from tenure.protocol.entity.socket_entry import Frame, SocketEntry
-from tenure.wire.entity import (
-    packed,
-    read_frame,
-    read_gone,
-    read_moved,
-    read_opened,
-    read_resume,
-)
+from tenure.wire.entity import packed, read_frame, read_gone, read_moved, read_opened, read_resume
 
 UNKNOWN = NOTHING
 """The answer if the entity does not know the socket."""

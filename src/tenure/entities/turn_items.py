@@ -10,13 +10,7 @@ from typing import Protocol
 
 from tenure.errors import UsageError, ValueTypeError
 from tenure.protocol.entity.envelope import Envelope, TurnChanges
-from tenure.protocol.entity.items import (
-    NO_MORE,
-    FoundItems,
-    Item,
-    ItemSpan,
-    merged,
-)
+from tenure.protocol.entity.items import NO_MORE, FoundItems, Item, ItemSpan, merged
 from tenure.protocol.entity.key_line import EntityCall
 from tenure.stores.opening import EntityStore
 

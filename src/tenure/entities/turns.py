@@ -29,12 +29,7 @@ from tenure.fencing.fenced_rows import EmptyRow
 from tenure.protocol.entity.envelope import Envelope
 from tenure.protocol.entity.key_line import WAIT, EntityCall, TooMany
 from tenure.protocol.entity.messages import RESUME
-from tenure.protocol.lease.reports import (
-    SHOWN_CHARACTERS,
-    SHOWN_EDGES,
-    EntityReport,
-    SocketsAt,
-)
+from tenure.protocol.lease.reports import SHOWN_CHARACTERS, SHOWN_EDGES, EntityReport, SocketsAt
 
 TIDIED_AT_ONCE = 200
 ACTIVATION = "on_activate"

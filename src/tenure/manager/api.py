@@ -62,12 +62,7 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.limits import SPLIT_POINTS_PER_POOL
 from tenure.protocol.lease.steering_events import Steer
-from tenure.protocol.topology.answers import (
-    ClusterRefused,
-    ClustersListed,
-    RingRead,
-    UpkeepRead,
-)
+from tenure.protocol.topology.answers import ClusterRefused, ClustersListed, RingRead, UpkeepRead
 from tenure.protocol.topology.questions import ListClusters, ReadRing, ReadUpkeep
 from tenure.transport.peers import Peers
 

@@ -20,13 +20,7 @@ from tenure.manager.command_bodies import key_in
 from tenure.manager.entities_api import AGAIN, EntitiesApi, KeysToken, WalkedPart, check_has_told
 from tenure.manager.http_errors import HttpRefusal, as_json, check_is_json, cut, decoded_body
 from tenure.manager.steering_api import Asking, with_any_name
-from tenure.protocol.entity.copying import (
-    PART_BYTES,
-    CopiedLines,
-    CopyEntity,
-    PutDone,
-    PutEntity,
-)
+from tenure.protocol.entity.copying import PART_BYTES, CopiedLines, CopyEntity, PutDone, PutEntity
 from tenure.protocol.entity.export_lines import (
     DIGEST_BYTES,
     LAYOUT,

@@ -13,14 +13,7 @@ from aiohttp import web
 
 from tenure.base.noted import Noted
 from tenure.manager.access.audit import CHANGES_A_SECOND, Audit
-from tenure.manager.access.gate import (
-    LOOKUP_PATH,
-    NODE_PATH,
-    OWNER_PATH,
-    READS,
-    SIGN_IN_PATH,
-    Gate,
-)
+from tenure.manager.access.gate import LOOKUP_PATH, NODE_PATH, OWNER_PATH, READS, SIGN_IN_PATH, Gate
 from tenure.manager.access.pages import OwnNames
 from tenure.manager.access.roles import Permit
 from tenure.manager.api import OPENAPI_PATH, Api

@@ -4,12 +4,7 @@ import importlib.metadata
 import time
 
 from tenure.base.instants import in_seconds
-from tenure.manager.answers import (
-    JournalAnswer,
-    RivalAnswer,
-    StatusAnswer,
-    SuccessionAnswer,
-)
+from tenure.manager.answers import JournalAnswer, RivalAnswer, StatusAnswer, SuccessionAnswer
 from tenure.manager.engine import ManagerEngine
 from tenure.transport.peers import Peers
 from tenure.wire.versions import NEWEST, OLDEST

@@ -13,16 +13,7 @@ from tenure.base.keys import UserKey
 from tenure.base.origin import Origin
 from tenure.client.refusals import refusal
 from tenure.errors import TenureError
-from tenure.member.asgi import (
-    Message,
-    Receive,
-    Scope,
-    Send,
-    end_to_end,
-    header,
-    raw_path,
-    respond,
-)
+from tenure.member.asgi import Message, Receive, Scope, Send, end_to_end, header, raw_path, respond
 from tenure.member.forwarded_answer import CONTENT_LENGTH, SWITCHING, TRANSFER_ENCODING
 from tenure.member.forwarding import Forwarded, Forwarding, NotConnected
 from tenure.member.member import Member

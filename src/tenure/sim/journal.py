@@ -12,14 +12,7 @@ from typing import TypeAlias
 from tenure.base.instants import MILLISECOND_NS
 from tenure.journals.memory import JournalContents
 from tenure.protocol.lease.records import AnyRecord, JournalAction, JournalEvent, State
-from tenure.protocol.log.journal import (
-    Append,
-    Appended,
-    Compact,
-    JournalFailed,
-    Resign,
-    Unknown,
-)
+from tenure.protocol.log.journal import Append, Appended, Compact, JournalFailed, Resign, Unknown
 
 LeaseContents: TypeAlias = JournalContents[AnyRecord, State]
 """The contents of a journal of leases."""

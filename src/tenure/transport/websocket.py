@@ -23,14 +23,7 @@ from aiohttp import WSCloseCode
 
 from tenure.base.instants import seconds
 from tenure.errors import ConfigurationError, RemoteProtocolError
-from tenure.transport.contract import (
-    SELDOM_SECONDS,
-    UNHEARD_SECONDS,
-    Lost,
-    M,
-    NeverConnected,
-    Role,
-)
+from tenure.transport.contract import SELDOM_SECONDS, UNHEARD_SECONDS, Lost, M, NeverConnected, Role
 from tenure.transport.credentials import NOTHING, TOKEN, TOKEN_FILE, Credentials
 from tenure.transport.dialled_socket import DialledSocket
 from tenure.transport.fair_turns import FRAMES_A_TURN, FairTurns

@@ -12,10 +12,7 @@ from tenure.base.keys import KEY_BYTES, Key
 from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.entity.inspection import SeenEntity
 from tenure.protocol.lease.limits import LABEL_CHARACTERS, LABELS_PER_OWNER
-from tenure.protocol.lease.load_report import (
-    LevelLoad,
-    LoadReport,
-)
+from tenure.protocol.lease.load_report import LevelLoad, LoadReport
 from tenure.protocol.lease.reports import TierReport
 from tenure.wire.limits import RANGES_PER_MESSAGE
 

@@ -4,14 +4,7 @@ from typing import Final
 
 import msgspec
 
-from tenure.protocol.lease.records import (
-    AnyRecord,
-    Changed,
-    Joined,
-    Left,
-    PoolCreated,
-    State,
-)
+from tenure.protocol.lease.records import AnyRecord, Changed, Joined, Left, PoolCreated, State
 from tenure.protocol.topology.history import ClusterDeleted, TopologySet
 from tenure.wire.checks import check_each, check_in_order, check_keys, check_owner
 from tenure.wire.journal_codec import JournalCodec

@@ -10,11 +10,7 @@ import msgspec
 from tenure.errors import MALFORMED, RemoteProtocolError, StoreDamaged, StoreTooNew
 from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.lease.messages import Standby
-from tenure.protocol.topology.limits import (
-    FAMILIES,
-    NODES,
-    TOPOLOGY_BYTES,
-)
+from tenure.protocol.topology.limits import FAMILIES, NODES, TOPOLOGY_BYTES
 from tenure.protocol.topology.messages import (
     NodeRefused,
     NodeReport,

@@ -14,12 +14,7 @@ from tenure.columns.store import ColumnStore
 from tenure.errors import NotEnoughReplicas
 from tests.integration.columns.datagram_relay import TOLD_HOST, DatagramRelay, relay_for
 from tests.integration.columns.node_processes import NodeProcesses, processes
-from tests.integration.failover.test_store_faults import (
-    SETTINGS,
-    all_have,
-    is_convicted,
-    write,
-)
+from tests.integration.failover.test_store_faults import SETTINGS, all_have, is_convicted, write
 from tests.patience import until
 from tests.unit.columns.node.ringed import form_ring, settings_of
 from tests.versions.store_node import MAIL

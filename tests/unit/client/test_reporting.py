@@ -10,15 +10,8 @@ from tenure.client.holdings import Board
 from tenure.errors import UsageError
 from tenure.protocol.balance.picture import RangeRate
 from tenure.protocol.lease.limits import RANGES_PER_REPORT
-from tenure.protocol.lease.load_report import (
-    LevelLoad,
-    LoadReport,
-    RangeLoad,
-)
-from tenure.protocol.lease.messages import (
-    Leased,
-    LeaseRequest,
-)
+from tenure.protocol.lease.load_report import LevelLoad, LoadReport, RangeLoad
+from tenure.protocol.lease.messages import Leased, LeaseRequest
 from tenure.protocol.lease.owner.events import Holdings
 from tenure.protocol.lease.owner.meter import POSITIONS, Meter, most_loaded
 from tenure.testing.clock import TurnedClock

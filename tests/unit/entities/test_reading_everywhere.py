@@ -6,15 +6,7 @@ import pytest
 
 from tenure import UsageError
 from tenure.errors import EntityError
-from tests.unit.entities.reading import (
-    Room,
-    asked,
-    everywhere,
-    shared,
-    stats,
-    until_copied,
-    waits,
-)
+from tests.unit.entities.reading import Room, asked, everywhere, shared, stats, until_copied, waits
 from tests.unit.entities.stage import attached, on_stage
 
 pytestmark = pytest.mark.asyncio

@@ -15,14 +15,7 @@ import pytest
 import pytest_asyncio
 from psycopg.rows import dict_row
 
-from tenure import (
-    ConfigurationError,
-    Fenced,
-    Lease,
-    PostgresFence,
-    SqliteFence,
-    UsageError,
-)
+from tenure import ConfigurationError, Fenced, Lease, PostgresFence, SqliteFence, UsageError
 from tenure.errors import RemoteProtocolError
 from tenure.fencing.admission import Claim
 from tenure.fencing.database import DatabaseFence

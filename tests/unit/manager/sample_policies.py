@@ -4,15 +4,7 @@ import os
 from pathlib import Path
 from threading import Event
 
-from tenure.policies import (
-    HeldBack,
-    Plan,
-    RangeMap,
-    Situation,
-    Weighted,
-    Why,
-    nothing_to_plan,
-)
+from tenure.policies import HeldBack, Plan, RangeMap, Situation, Weighted, Why, nothing_to_plan
 
 TROUBLE = "TMPDIR"
 """A variable that policies get: in a test, the directory with the file that has `Fickle` raise."""

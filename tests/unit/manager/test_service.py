@@ -6,12 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from tenure.errors import (
-    ClosedError,
-    ConfigurationError,
-    JournalDamaged,
-    JournalWentBack,
-)
+from tenure.errors import ClosedError, ConfigurationError, JournalDamaged, JournalWentBack
 from tenure.journals import MemoryJournal
 from tenure.manager.config import ManagerSettings
 from tenure.manager.service import ManagerService

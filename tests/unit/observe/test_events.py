@@ -6,13 +6,7 @@ import pytest
 
 from tenure.base.instants import Instant
 from tenure.base.noted import Level, Noted, NotedKind
-from tenure.observe.events import (
-    LINES_IN_A_WINDOW,
-    WINDOW_NS,
-    Observer,
-    line,
-    printable,
-)
+from tenure.observe.events import LINES_IN_A_WINDOW, WINDOW_NS, Observer, line, printable
 from tenure.protocol.lease.leader.noted import LeaderKind
 from tenure.protocol.log.noted import LogKind
 

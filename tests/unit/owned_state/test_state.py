@@ -7,13 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tenure import (
-    ConfigurationError,
-    Full,
-    LeaseLost,
-    NotOwner,
-    OwnedState,
-)
+from tenure import ConfigurationError, Full, LeaseLost, NotOwner, OwnedState
 from tenure.base.keys import UserKey
 from tenure.owned_state.entries import Stored
 from tenure.testing.clock import TurnedClock, come_to_rest

@@ -21,10 +21,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.transport import frame_socket
 from tenure.transport.bounded_port import log_refused
 from tenure.transport.fair_turns import FairTurns
-from tenure.transport.frame_socket import (
-    WAITING_BYTES,
-    FrameSocket,
-)
+from tenure.transport.frame_socket import WAITING_BYTES, FrameSocket
 from tenure.transport.handshakes import NoHandshake, answer_handshake
 from tenure.transport.http_listener import HttpListener
 from tenure.transport.rate_bound import TIMES_OF_NOTHING, RateBound

@@ -16,15 +16,7 @@ from tenure.transport.doors import Connection
 from tenure.transport.fair_turns import FRAMES_A_TURN, TURN_NS
 from tenure.transport.unread_answers import UNREAD_BYTES
 from tenure.transport.websocket_door import LINES_AT_ONCE, WebSocketDoor
-from tenure.transport.websocket_frames import (
-    BINARY,
-    CLOSE,
-    MOST_PIECES,
-    PIECE,
-    PING,
-    PONG,
-    frame,
-)
+from tenure.transport.websocket_frames import BINARY, CLOSE, MOST_PIECES, PIECE, PING, PONG, frame
 from tests.patience import DEADLINE_SECONDS
 from tests.unit.transport.test_frame_socket import ASKED, heard, raw
 from tests.unit.transport.test_websocket_frames import sent

@@ -5,10 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenure.errors import RemoteProtocolError
-from tenure.protocol.lease.messages import (
-    AnyMessage,
-    Standby,
-)
+from tenure.protocol.lease.messages import AnyMessage, Standby
 from tenure.wire import lease as codec
 from tenure.wire.versions import NEWEST
 from tests.unit.wire.samples import CASES, DECODERS, SAMPLES, Decode, packed

@@ -6,12 +6,7 @@ from msgspec.structs import replace
 from tenure.base.keys import KEY_BYTES
 from tenure.errors import RemoteProtocolError
 from tenure.protocol.lease.limits import OWNERS_PER_POOL
-from tenure.protocol.lease.load_report import (
-    KeyLoad,
-    LevelLoad,
-    LoadReport,
-    RangeLoad,
-)
+from tenure.protocol.lease.load_report import KeyLoad, LevelLoad, LoadReport, RangeLoad
 from tenure.protocol.lease.messages import (
     Changes,
     Copy,

@@ -25,11 +25,7 @@ from tenure.protocol.topology.messages import (
 from tenure.protocol.topology.records import ReplicaRange, Topology
 from tenure.testing.contracts.records import A_TOPOLOGY
 from tenure.wire.lease import encode
-from tenure.wire.topology import (
-    decode_node_request,
-    decode_to_node,
-    encode_topology,
-)
+from tenure.wire.topology import decode_node_request, decode_to_node, encode_topology
 
 REQUEST = NodeRequest(
     cluster="chat",

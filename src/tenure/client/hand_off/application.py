@@ -17,13 +17,7 @@ from tenure.base.instants import SECOND_NS
 from tenure.base.ranges import KeyRange
 from tenure.client.callbacks import Callbacks, Job
 from tenure.client.guard import Guards
-from tenure.client.hand_off.handler import (
-    HandOffHandler,
-    Mark,
-    exported_by,
-    result_of,
-    settling,
-)
+from tenure.client.hand_off.handler import HandOffHandler, Mark, exported_by, result_of, settling
 from tenure.errors import TenureError
 from tenure.protocol.lease.owner.giving import SETTLE_NS, SMALL_BYTES
 

@@ -15,12 +15,7 @@ import msgspec
 
 from tenure.columns.tables import check_same
 from tenure.errors import SchemaError
-from tenure.protocol.replication.openings import (
-    OpenStore,
-    StoreOpened,
-    TableMissing,
-    store_opened,
-)
+from tenure.protocol.replication.openings import OpenStore, StoreOpened, TableMissing, store_opened
 from tenure.protocol.replication.request_room import RequestPlaces
 from tenure.protocol.topology.records import Topology
 from tenure.protocol.topology.tables import TableRecord

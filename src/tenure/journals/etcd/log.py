@@ -16,13 +16,7 @@ from tenure.errors import JournalError
 from tenure.journals.contract import Tail, WholeLog, went_back
 from tenure.journals.etcd.errors import RevisionCompacted
 from tenure.journals.etcd.store import ATTEMPTS, EtcdStore
-from tenure.journals.etcd.values import (
-    AppendValue,
-    Head,
-    damaged,
-    opened,
-    unpacked,
-)
+from tenure.journals.etcd.values import AppendValue, Head, damaged, opened, unpacked
 from tenure.journals.etcd.wire import KeyValue
 from tenure.protocol.log.journal import R, S
 from tenure.wire.journal_codec import JournalCodec

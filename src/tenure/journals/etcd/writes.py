@@ -16,13 +16,7 @@ from tenure.journals.etcd.values import (
     sealed,
     to_json,
 )
-from tenure.journals.etcd.wire import (
-    Op,
-    after_prefix,
-    delete,
-    put,
-    value_is,
-)
+from tenure.journals.etcd.wire import Op, after_prefix, delete, put, value_is
 from tenure.protocol.log.journal import AppendResult, Committed, Deposed, Mandate
 
 

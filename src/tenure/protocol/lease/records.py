@@ -10,14 +10,7 @@ import msgspec
 
 from tenure.base.keys import Key, PoolKind
 from tenure.base.numbers import JournalId, Nonce, Number
-from tenure.protocol.lease.messages import (
-    Address,
-    Entry,
-    Held,
-    Join,
-    Name,
-    Process,
-)
+from tenure.protocol.lease.messages import Address, Entry, Held, Join, Name, Process
 from tenure.protocol.lease.rivalry import (
     PREDECESSORS_KEPT,
     RIVALS_KEPT,

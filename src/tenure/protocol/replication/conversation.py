@@ -19,14 +19,7 @@ import msgspec
 
 from tenure.base.instants import FAR_FUTURE, Instant
 from tenure.base.keys import Key
-from tenure.protocol.replication.levels import (
-    Level,
-    Need,
-    are_met,
-    fewest,
-    may_be_met,
-    needs_of,
-)
+from tenure.protocol.replication.levels import Level, Need, are_met, fewest, may_be_met, needs_of
 from tenure.protocol.replication.messages import FailedWhy
 from tenure.protocol.replication.node_context import NodeContext
 from tenure.protocol.replication.operations import (

@@ -28,12 +28,7 @@ from tenure.protocol.topology.change import (
 )
 from tenure.protocol.topology.damage import may_leave, replaced_by, replacement
 from tenure.protocol.topology.doubts import Doubts
-from tenure.protocol.topology.history import (
-    AnyClusterRecord,
-    Clusters,
-    ClusterState,
-    TopologySet,
-)
+from tenure.protocol.topology.history import AnyClusterRecord, Clusters, ClusterState, TopologySet
 from tenure.protocol.topology.limits import NODES
 from tenure.protocol.topology.messages import (
     DETAIL_CHARACTERS,

@@ -13,26 +13,14 @@ from tenure.errors import ServiceRefusal
 from tenure.services.client import ID_HEADER
 from tenure.services.expiring import of_this_process
 from tenure.services.limits import OF_ENTITIES, ServiceLimit, ShortText
-from tenure.services.operations import (
-    ServiceAnswer,
-    ServiceRequest,
-    check_readable,
-    operation,
-)
+from tenure.services.operations import ServiceAnswer, ServiceRequest, check_readable, operation
 from tenure.services.outward import Outward
 from tenure.services.pubsub.queue_writer import HttpQueueWriter
 from tenure.services.pubsub.sender import FanOut
 from tenure.services.pubsub.targets import MessageTargets
 from tenure.services.pubsub.topic import RememberedTopics, Subscribed, Topic, TopicFigures
 from tenure.services.pubsub.topic_state import LIMITS, MESSAGE_BYTES, TARGET_BYTES
-from tenure.services.service import (
-    MakePort,
-    Service,
-    ServiceSettings,
-    TimeToLive,
-    Ttl,
-    id_in,
-)
+from tenure.services.service import MakePort, Service, ServiceSettings, TimeToLive, Ttl, id_in
 
 PATIENCE_SECONDS = 5.0
 """How long a publisher waits for targets to take its message."""

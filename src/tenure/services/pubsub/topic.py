@@ -21,12 +21,7 @@ import msgspec
 
 from tenure import Alarm, Entity, reading
 from tenure.services.lives import new_name
-from tenure.services.pubsub.topic_state import (
-    Delivery,
-    DeliveryOutcome,
-    TopicState,
-    short_name,
-)
+from tenure.services.pubsub.topic_state import Delivery, DeliveryOutcome, TopicState, short_name
 
 DELIVER, EXPIRE = "deliver", "expire"
 AGAIN_SECONDS = 5.0

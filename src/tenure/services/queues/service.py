@@ -34,14 +34,7 @@ from tenure.services.queues.queue import (
     QueueShown,
 )
 from tenure.services.queues.watched_pools import WatchedPools
-from tenure.services.service import (
-    MakePort,
-    Service,
-    ServiceSettings,
-    SocketHandler,
-    Ttl,
-    id_in,
-)
+from tenure.services.service import MakePort, Service, ServiceSettings, SocketHandler, Ttl, id_in
 
 QUEUE = "/queues/{key}"
 WAIT_SECONDS = ServiceLimit(

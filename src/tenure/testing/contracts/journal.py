@@ -21,11 +21,7 @@ from typing import TypeAlias
 from tenure.errors import JournalDamaged, JournalWentBack
 from tenure.journals.contract import Journal, Tail, WholeLog
 from tenure.protocol.lease.messages import Entry
-from tenure.protocol.lease.records import (
-    AnyRecord,
-    PoolState,
-    State,
-)
+from tenure.protocol.lease.records import AnyRecord, PoolState, State
 from tenure.protocol.log.journal import Committed, Deposed, Mandate, Seat
 from tenure.testing.contracts.records import A_STATE, EVERY_RECORD, numbered
 

@@ -19,15 +19,7 @@ from tenure.base.keys import Key
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import Loads, share_of
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
-from tenure.protocol.balance.policy import (
-    NOBODY,
-    Pin,
-    Policy,
-    Situation,
-    changes,
-    in_time,
-    only,
-)
+from tenure.protocol.balance.policy import NOBODY, Pin, Policy, Situation, changes, in_time, only
 from tenure.testing.contracts.situations import (
     CAPACITIES,
     EMPTY,

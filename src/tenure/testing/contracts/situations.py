@@ -10,15 +10,7 @@ from tenure.base.instants import Instant, seconds
 from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import Loads
 from tenure.protocol.balance.pieces import carried
-from tenure.protocol.balance.policy import (
-    NOBODY,
-    Candidate,
-    Pin,
-    Plan,
-    Policy,
-    Situation,
-    changes,
-)
+from tenure.protocol.balance.policy import NOBODY, Candidate, Pin, Plan, Policy, Situation, changes
 from tenure.protocol.lease.table import Right
 
 EMPTY = RangeMap(Right(NOBODY, 1, 1))

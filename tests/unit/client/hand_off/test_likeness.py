@@ -17,13 +17,7 @@ import pytest
 from tenure import ConfigurationError, KeyedState
 from tenure.client.hand_off.likeness import is_alike
 from tenure.errors import ValueTypeError
-from tests.unit.client.hand_off.test_keyed_state import (
-    WHOLE,
-    Room,
-    exported,
-    imported,
-    state_of,
-)
+from tests.unit.client.hand_off.test_keyed_state import WHOLE, Room, exported, imported, state_of
 
 T = TypeVar("T")
 V = TypeVar("V")

@@ -15,12 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tenure.base.instants import Instant, seconds
 from tenure.columns.node.node_pages import NodeStatus
 from tenure.columns.node.node_service import NodeService, NodeSettings
-from tenure.columns.node.request_timings import (
-    LINES_AT_ONCE,
-    RequestTimings,
-    Timed,
-    key_hash,
-)
+from tenure.columns.node.request_timings import LINES_AT_ONCE, RequestTimings, Timed, key_hash
 from tenure.columns.opening import open_store
 from tenure.columns.tables import Family, Table
 from tenure.protocol.replication.messages import (

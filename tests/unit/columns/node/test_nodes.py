@@ -26,11 +26,7 @@ from tenure.errors import (
 )
 from tenure.manager.access.roles import AccessRole
 from tenure.manager.access.tokens import TokenFile, new_token
-from tenure.protocol.replication.messages import (
-    AskTopology,
-    NodeMessage,
-    WriteRow,
-)
+from tenure.protocol.replication.messages import AskTopology, NodeMessage, WriteRow
 from tenure.protocol.replication.node_events import Convicted, NodeEvent, NodeTold, TopologyLearned
 from tenure.protocol.replication.row.admission import Attempt
 from tenure.protocol.replication.row.edits import Edit

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.errors import (
-    ClosedError,
-)
+from tenure.errors import ClosedError
 from tenure.journals import SqliteJournal
 from tenure.protocol.lease.records import Left
 from tenure.wire.lease_records import LEASE_RECORDS

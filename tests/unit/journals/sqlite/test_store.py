@@ -8,11 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tenure.errors import (
-    JournalDamaged,
-    JournalError,
-    JournalUnwritable,
-)
+from tenure.errors import JournalDamaged, JournalError, JournalUnwritable
 from tenure.journals.sqlite import file as sqlite_file
 from tenure.journals.sqlite.store import SqliteStore
 from tenure.protocol.lease.records import AnyRecord, PoolCreated, State

@@ -7,15 +7,7 @@ import pytest
 
 from lab.demo.mesh.device_disk import DeviceDisk
 from lab.demo.mesh.mesh_clients import POOL_HEADER, mesh_clients
-from lab.demo.mesh.mesh_devices import (
-    ADDRESS,
-    HOME,
-    WorkDevice,
-    WorkKept,
-    put,
-    read,
-    told_by,
-)
+from lab.demo.mesh.mesh_devices import ADDRESS, HOME, WorkDevice, WorkKept, put, read, told_by
 from lab.demo.mesh.mesh_troubles import FIRST, planned
 from tenure.services.documents.client import DocumentsClient
 from tenure.services.queues.client import ReceivedEntry

@@ -10,13 +10,7 @@ import pytest
 
 from lab.histories.operations_of_clients import OWNED_KEYS
 from lab.histories.verdicts import first_judge, porcupine, read, second_judge
-from lab.judges.operations import (
-    AnyRecord,
-    PageOperation,
-    ReadOperation,
-    Told,
-    WriteOperation,
-)
+from lab.judges.operations import AnyRecord, PageOperation, ReadOperation, Told, WriteOperation
 
 TOLD: tuple[Told, ...] = ("written", "written", "unknown", "not written")
 

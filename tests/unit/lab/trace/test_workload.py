@@ -4,15 +4,7 @@ from collections import Counter
 
 import pytest
 
-from lab.trace.workload import (
-    BURST_MEAN,
-    PAPER,
-    READS,
-    WRITES,
-    Size,
-    draw,
-    writes_a_day,
-)
+from lab.trace.workload import BURST_MEAN, PAPER, READS, WRITES, Size, draw, writes_a_day
 
 SMALL = PAPER.scaled(0.01)
 

@@ -11,13 +11,7 @@ from tenure.base.rangemap import RangeMap
 from tenure.protocol.balance.load import SPACE, Loads, key_of
 from tenure.protocol.balance.metrics import Gauge, capacities_of, levels_of_all
 from tenure.protocol.balance.pieces import carried
-from tenure.protocol.balance.policy import (
-    Candidate,
-    Pin,
-    Policy,
-    Situation,
-    changes,
-)
+from tenure.protocol.balance.policy import Candidate, Pin, Policy, Situation, changes
 from tenure.protocol.balance.ring import Ring
 from tenure.protocol.balance.weighted import Weighted
 from tests.unit.protocol.balance.tables import moved, table

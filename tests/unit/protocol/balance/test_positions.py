@@ -6,12 +6,7 @@ import pytest
 
 from tenure.base.instants import seconds
 from tenure.base.keys import Key
-from tenure.protocol.balance.positions import (
-    KEPT_POSITIONS,
-    MEMORY_NS,
-    MOST_POSITIONS,
-    Positions,
-)
+from tenure.protocol.balance.positions import KEPT_POSITIONS, MEMORY_NS, MOST_POSITIONS, Positions
 
 SPAN = seconds(3)
 

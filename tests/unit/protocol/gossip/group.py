@@ -15,9 +15,7 @@ from tenure.protocol.gossip.gossiper_events import (
     PromisesRaised,
     SendGossip,
 )
-from tenure.protocol.gossip.messages import (
-    GossipMessage,
-)
+from tenure.protocol.gossip.messages import GossipMessage
 
 A, B, C = 1, 2, 3
 

@@ -21,13 +21,7 @@ from tenure.protocol.gossip.gossiper_events import (
     TellWentBack,
 )
 from tenure.protocol.gossip.limits import MESSAGE_BYTES
-from tenure.protocol.gossip.messages import (
-    GossipSyn,
-    NodeDelta,
-    NodeDigest,
-    StateEntry,
-    size_of,
-)
+from tenure.protocol.gossip.messages import GossipSyn, NodeDelta, NodeDigest, StateEntry, size_of
 from tenure.protocol.gossip.noted import GossiperKind
 from tests.unit.protocol.gossip.group import A, B, C, Group, three, with_promises
 

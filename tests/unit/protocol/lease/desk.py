@@ -12,9 +12,7 @@ from tenure.protocol.lease.history import LeaseHistory
 from tenure.protocol.lease.leader.context import LeaderContext, Seal
 from tenure.protocol.lease.leader.events import ManagerAction, TellClient, TellClients
 from tenure.protocol.lease.leader.pool import Pool
-from tenure.protocol.lease.load_report import (
-    LoadReport,
-)
+from tenure.protocol.lease.load_report import LoadReport
 from tenure.protocol.lease.messages import (
     Copy,
     FromManager,

@@ -24,22 +24,10 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.leader.manager import Manager, ManagerConfig, told_of_failure
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy
-from tenure.protocol.lease.messages import (
-    FromManager,
-    Join,
-    ToManager,
-)
+from tenure.protocol.lease.messages import FromManager, Join, ToManager
 from tenure.protocol.lease.records import JournalAction
 from tenure.protocol.lease.timing import DEFAULT
-from tenure.protocol.log.journal import (
-    LOG_ACTIONS,
-    Append,
-    Beat,
-    Compact,
-    Load,
-    ReadSeat,
-    Resign,
-)
+from tenure.protocol.log.journal import LOG_ACTIONS, Append, Beat, Compact, Load, ReadSeat, Resign
 from tenure.sim.journal import LeaseContents, waited_out
 
 T0 = Instant(0)

@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 from tenure.base.instants import FAR_FUTURE, MILLISECOND_NS, Instant, seconds
 from tenure.base.keys import KEY_BYTES
 from tenure.base.machine import Machine
-from tenure.protocol.lease.messages import (
-    Entry,
-    Mark,
-    Process,
-)
+from tenure.protocol.lease.messages import Entry, Mark, Process
 from tenure.protocol.lease.timing import TEST
 
 ADVANCES_A_SECOND = 200

@@ -23,11 +23,7 @@ from tenure.protocol.lease.leader.events import (
 )
 from tenure.protocol.lease.records import PromiseLowered, State, WaitedOut
 from tenure.protocol.lease.timing import DEFAULT, PAPER
-from tenure.protocol.log.journal import (
-    Append,
-    Seat,
-    SeatRead,
-)
+from tenure.protocol.log.journal import Append, Seat, SeatRead
 from tenure.sim.journal import LeaseContents
 from tests.unit.protocol.lease.driven_manager import Driven, at
 

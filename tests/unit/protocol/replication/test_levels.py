@@ -2,14 +2,7 @@
 
 import pytest
 
-from tenure.protocol.replication.levels import (
-    Level,
-    Need,
-    are_met,
-    fewest,
-    may_be_met,
-    needs_of,
-)
+from tenure.protocol.replication.levels import Level, Need, are_met, fewest, may_be_met, needs_of
 
 EAST, WEST = (1, 2, 3), (4, 5, 6)
 LIST = (*EAST, *WEST)

@@ -12,19 +12,9 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.topology.balancing import DAY_NS, LOOK_NS
 from tenure.protocol.topology.change import WantedChange, begin, finish, form, gained, join
 from tenure.protocol.topology.messages import RangeWeight
-from tenure.protocol.topology.moves import (
-    proposed_moves,
-    relieving_token,
-    unevenness,
-)
+from tenure.protocol.topology.moves import proposed_moves, relieving_token, unevenness
 from tenure.protocol.topology.questions import SetBalance
-from tenure.protocol.topology.records import (
-    Node,
-    Placement,
-    PlacementKind,
-    ReplicaRange,
-    Topology,
-)
+from tenure.protocol.topology.records import Node, Placement, PlacementKind, ReplicaRange, Topology
 from tenure.protocol.topology.ring import random_token
 from tenure.protocol.topology.weights import NOTHING_KNOWN, RingPart, Weights, between
 from tests.unit.protocol.topology.world import CLUSTER, World

@@ -5,12 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from tenure.base.instants import Instant
-from tenure.protocol.topology.answers import (
-    ClusterRefused,
-    ClustersListed,
-    RingRead,
-    RingSteered,
-)
+from tenure.protocol.topology.answers import ClusterRefused, ClustersListed, RingRead, RingSteered
 from tenure.protocol.topology.doubts import LISTED, LISTED_NS
 from tenure.protocol.topology.limits import LEAP, NODES
 from tenure.protocol.topology.messages import NodeReport, NodeSeen

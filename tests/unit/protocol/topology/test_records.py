@@ -9,13 +9,7 @@ from tenure.base.ranges import KeyRange
 from tenure.errors import StoreDamaged, StoreTooNew
 from tenure.protocol.replication.row.layout import bound
 from tenure.protocol.replication.row.layout import position as place_on_disk
-from tenure.protocol.topology.records import (
-    Placement,
-    Removed,
-    ReplicaRange,
-    RingChange,
-    Topology,
-)
+from tenure.protocol.topology.records import Placement, Removed, ReplicaRange, RingChange, Topology
 from tenure.protocol.topology.ring import owner_index, pieces, position, random_token
 from tenure.protocol.topology.tables import RowKind
 from tenure.wire.topology import packed_topology, read_topology

@@ -15,12 +15,7 @@ from tenure.base.instants import Instant
 from tenure.base.noted import NotedKind
 from tenure.protocol.lease.messages import Standby
 from tenure.protocol.topology.answers import ClusterAnswer
-from tenure.protocol.topology.history import (
-    AnyClusterRecord,
-    Clusters,
-    ClusterState,
-    LostCluster,
-)
+from tenure.protocol.topology.history import AnyClusterRecord, Clusters, ClusterState, LostCluster
 from tenure.protocol.topology.leader import TopologyLeader
 from tenure.protocol.topology.messages import (
     NodeRefused,

@@ -6,14 +6,7 @@ import msgspec
 
 from tenure.base.instants import seconds
 from tenure.protocol.volume.client.events import AskWhetherUsed
-from tenure.protocol.volume.messages import (
-    Fetched,
-    Listed,
-    Reconnect,
-    Reconnected,
-    Renew,
-    Renewed,
-)
+from tenure.protocol.volume.messages import Fetched, Listed, Reconnect, Reconnected, Renew, Renewed
 from tenure.protocol.volume.server.events import ClientAsked
 from tenure.protocol.volume.server.terms import Terms
 from tests.unit.protocol.volume.stage import ALONE, K, L, Stage, held, opened

@@ -2,24 +2,12 @@
 
 import re
 
-from cassandra import (
-    AlreadyExists,
-    InvalidRequest,
-    OperationTimedOut,
-    Unauthorized,
-    Unavailable,
-)
+from cassandra import AlreadyExists, InvalidRequest, OperationTimedOut, Unauthorized, Unavailable
 from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import SyntaxException
 
 from tenure.columns.backends.cassandra.address import CassandraAddress
-from tenure.errors import (
-    NotEnoughReplicas,
-    SchemaError,
-    StoreError,
-    TenureError,
-    WriteUnknown,
-)
+from tenure.errors import NotEnoughReplicas, SchemaError, StoreError, TenureError, WriteUnknown
 
 _FROM_SERVER = re.compile(r'message="(.*?)"(?: info=|>?$)', re.DOTALL)
 _FROM_SYSTEM = re.compile(r"Last error: (.+)")

@@ -72,12 +72,7 @@ from tenure.protocol.lease.messages import (
     SyncRefusal,
     ToManager,
 )
-from tenure.protocol.lease.records import (
-    Changed,
-    PoolCreated,
-    PromiseLowered,
-    TookOver,
-)
+from tenure.protocol.lease.records import Changed, PoolCreated, PromiseLowered, TookOver
 from tenure.protocol.lease.steering_events import ReadPlan, Steer, SteeringCommand
 from tenure.protocol.lease.table import FIRST_NUMBER, NOBODY, LeaseTable
 from tenure.protocol.topology.leader import TopologyLeader

@@ -22,19 +22,9 @@ from tenure.base.ranges import KeyRange
 from tenure.protocol.balance.load import HIGHEST_RATE, SMOOTHING_NS, Loads
 from tenure.protocol.balance.picture import LoadPicture, Measurement, RangeRate
 from tenure.protocol.balance.pieces import carried
-from tenure.protocol.lease.limits import (
-    LEVELS_PER_REPORT,
-    PINNED_KEY_BYTES,
-    RANGES_PER_TABLE,
-)
-from tenure.protocol.lease.load_report import (
-    LevelLoad,
-    LoadReport,
-    RangeLoad,
-)
-from tenure.protocol.lease.messages import (
-    Held,
-)
+from tenure.protocol.lease.limits import LEVELS_PER_REPORT, PINNED_KEY_BYTES, RANGES_PER_TABLE
+from tenure.protocol.lease.load_report import LevelLoad, LoadReport, RangeLoad
+from tenure.protocol.lease.messages import Held
 from tenure.protocol.lease.table import NOBODY, LeaseTable
 
 BLENDING_NS = 2 * SMOOTHING_NS

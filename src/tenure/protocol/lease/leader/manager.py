@@ -45,12 +45,7 @@ from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.noted import place_of
 from tenure.protocol.lease.leader.policies import PolicyMaker, chosen_policy, with_outside
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
-from tenure.protocol.lease.leader.view import (
-    NO_RIVALS,
-    JournalPast,
-    ManagerRole,
-    ManagerView,
-)
+from tenure.protocol.lease.leader.view import NO_RIVALS, JournalPast, ManagerRole, ManagerView
 from tenure.protocol.lease.messages import Hello, Standby, Sync, ToManager
 from tenure.protocol.lease.records import AnyRecord, PromiseLowered, State
 from tenure.protocol.lease.table import LeaseTable

@@ -12,12 +12,7 @@ from tenure.protocol.lease.limits import (
     OWNERS_PER_POOL,
     RANGES_PER_TABLE,
 )
-from tenure.protocol.lease.messages import (
-    Join,
-    Leased,
-    LeaseRequest,
-    RefusalReason,
-)
+from tenure.protocol.lease.messages import Join, Leased, LeaseRequest, RefusalReason
 from tenure.protocol.lease.range_item import RangeItem
 from tenure.protocol.lease.table import LeaseTable, characters_of
 

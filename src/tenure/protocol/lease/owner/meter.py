@@ -26,16 +26,8 @@ from tenure.base.keys import Key
 from tenure.protocol.balance.load import HIGHEST_RATE
 from tenure.protocol.balance.picture import Measurement, RangeRate
 from tenure.protocol.lease.limits import HOT_NAMES, PINNED_KEY_BYTES, RANGES_PER_REPORT
-from tenure.protocol.lease.load_report import (
-    KeyLoad,
-    LevelLoad,
-    LoadReport,
-    RangeLoad,
-)
-from tenure.protocol.lease.messages import (
-    LeaseRequest,
-    ShortRequest,
-)
+from tenure.protocol.lease.load_report import KeyLoad, LevelLoad, LoadReport, RangeLoad
+from tenure.protocol.lease.messages import LeaseRequest, ShortRequest
 
 R = TypeVar("R", bound=LeaseRequest | ShortRequest)
 Named: TypeAlias = Callable[[Sequence[Key]], tuple[str, ...]]

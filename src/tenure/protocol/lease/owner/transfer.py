@@ -17,10 +17,7 @@ from tenure.base.machine import Output
 from tenure.base.numbers import JournalId, Nonce, Number
 from tenure.base.ranges import KeyRange
 from tenure.protocol.lease.limits import CHUNK_BYTES
-from tenure.protocol.lease.messages import (
-    Name,
-    Text,
-)
+from tenure.protocol.lease.messages import Name, Text
 from tenure.protocol.lease.range_item import EndKey
 
 E = TypeVar("E")

@@ -19,13 +19,7 @@ from tenure.protocol.replication.request.settling import RowAsked, mend_row
 from tenure.protocol.replication.row.cells import is_live
 from tenure.protocol.replication.row.layout import CELL, FamilyShape, parted
 from tenure.protocol.replication.row.names import unescaped
-from tenure.protocol.replication.row.pages import (
-    CellPage,
-    Slice,
-    Steps,
-    SuperPage,
-    found_cell,
-)
+from tenure.protocol.replication.row.pages import CellPage, Slice, Steps, SuperPage, found_cell
 from tenure.protocol.replication.row.parts import at_once, place_in_time
 from tenure.protocol.replication.row.records import NOTHING
 from tenure.protocol.replication.row.sections import SectionPart, SectionQuestion

@@ -21,13 +21,7 @@ from xxhash import xxh3_128_intdigest
 from tenure.base.numbers import Number
 from tenure.protocol.replication.row.cells import cell_of, packed_time
 from tenure.protocol.replication.row.edits import Edit
-from tenure.protocol.replication.row.layout import (
-    CELL,
-    MARKER,
-    FamilyShape,
-    number_of,
-    place_of,
-)
+from tenure.protocol.replication.row.layout import CELL, MARKER, FamilyShape, number_of, place_of
 from tenure.protocol.replication.row.limits import AHEAD_US
 from tenure.protocol.replication.row.records import NOTHING, RowRecord
 from tenure.protocol.replication.row.versions import Version, version_of

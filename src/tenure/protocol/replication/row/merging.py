@@ -11,12 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from tenure.protocol.replication.row.admission import (
-    Doomed,
-    MutationAdmitted,
-    Put,
-    entry_digest,
-)
+from tenure.protocol.replication.row.admission import Doomed, MutationAdmitted, Put, entry_digest
 from tenure.protocol.replication.row.cells import is_live, packed_time
 from tenure.protocol.replication.row.layout import FamilyShape, number_of, parted, place_of
 from tenure.protocol.replication.row.records import NOTHING, RowRecord

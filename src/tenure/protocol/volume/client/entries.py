@@ -17,12 +17,7 @@ from typing import Protocol
 
 from tenure.base.instants import Instant
 from tenure.base.keys import Key
-from tenure.protocol.volume.client.events import (
-    Believe,
-    DoubtEntries,
-    DropEntries,
-    KeepEntry,
-)
+from tenure.protocol.volume.client.events import Believe, DoubtEntries, DropEntries, KeepEntry
 from tenure.protocol.volume.messages import AsOf, Value
 
 

@@ -7,13 +7,7 @@ import pytest
 
 from tenure.base.ranges import WHOLE
 from tenure.protocol.lease.leader.claims import NEVER
-from tenure.protocol.lease.messages import (
-    Held,
-    LeaseRequest,
-    LeaseResponse,
-    Refusal,
-    ShortRequest,
-)
+from tenure.protocol.lease.messages import Held, LeaseRequest, LeaseResponse, Refusal, ShortRequest
 from tests.unit.protocol.lease.desk import HIGH, LOW, SEAL, ByName, Desk, at, listed
 
 

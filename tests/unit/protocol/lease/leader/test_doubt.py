@@ -19,13 +19,7 @@ from tenure.protocol.lease.messages import (
     Sync,
     SyncResponse,
 )
-from tenure.protocol.log.journal import (
-    Beat,
-    Beaten,
-    JournalFailed,
-    Mandate,
-    Seat,
-)
+from tenure.protocol.log.journal import Beat, Beaten, JournalFailed, Mandate, Seat
 from tests.unit.protocol.lease.driven_manager import Driven, at
 
 

@@ -23,14 +23,7 @@ from tenure.protocol.lease.leader.leader import Leader
 from tenure.protocol.lease.leader.manager import told_of_failure
 from tenure.protocol.lease.messages import Hello, LeaseRequest, LeaseResponse, Standby
 from tenure.protocol.lease.records import AnyRecord, TookOver
-from tenure.protocol.lease.steering_events import (
-    ChoosePolicy,
-    Cordon,
-    Drain,
-    Evict,
-    Freeze,
-    PinKey,
-)
+from tenure.protocol.lease.steering_events import ChoosePolicy, Cordon, Drain, Evict, Freeze, PinKey
 from tenure.protocol.topology.questions import (
     CompareNow,
     CreateCluster,

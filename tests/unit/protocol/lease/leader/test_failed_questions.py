@@ -25,13 +25,7 @@ from tenure.protocol.lease.leader.events import (
     ReadTable,
 )
 from tenure.protocol.lease.messages import Join, LeaseRequest, LeaseResponse
-from tenure.protocol.lease.steering_events import (
-    ChoosePolicy,
-    Drain,
-    Evict,
-    ExplainKey,
-    ReadPlan,
-)
+from tenure.protocol.lease.steering_events import ChoosePolicy, Drain, Evict, ExplainKey, ReadPlan
 from tenure.protocol.topology.messages import NodeRequest
 from tenure.protocol.topology.questions import (
     CreateCluster,

@@ -8,14 +8,7 @@ import pytest
 
 from tenure.base.instants import Instant
 from tenure.protocol.lease.leader.first_start import listening_ns
-from tenure.protocol.lease.messages import (
-    Entry,
-    Hello,
-    LeaseRequest,
-    ShortRequest,
-    Sync,
-    ToManager,
-)
+from tenure.protocol.lease.messages import Entry, Hello, LeaseRequest, ShortRequest, Sync, ToManager
 from tenure.protocol.lease.records import PoolState, State
 from tenure.protocol.lease.search import HOLDERS_PAUSE_NS
 from tenure.protocol.lease.timing import DEFAULT, PAPER, TEST, Timing

@@ -3,14 +3,7 @@
 from tenure.base.instants import Instant, seconds
 from tenure.protocol.lease.messages import Entry, Held, LeaseResponse
 from tenure.protocol.lease.records import Joined, MemberRecord, PoolState, State
-from tests.unit.protocol.lease.desk import (
-    HIGH,
-    LOW,
-    ByName,
-    Desk,
-    at,
-    marks,
-)
+from tests.unit.protocol.lease.desk import HIGH, LOW, ByName, Desk, at, marks
 
 A, B = 101, 102  # nonces, and connections
 HALVES = ByName((LOW, "a b"), (HIGH, "b a"))

@@ -11,16 +11,8 @@ from tenure.protocol.balance.load import key_of
 from tenure.protocol.balance.policy import Plan, Situation
 from tenure.protocol.lease.leader import load_watch
 from tenure.protocol.lease.leader.load_watch import BLENDING_NS, LoadWatch
-from tenure.protocol.lease.load_report import (
-    KeyLoad,
-    LevelLoad,
-    LoadReport,
-    RangeLoad,
-)
-from tenure.protocol.lease.messages import (
-    Held,
-    LeaseResponse,
-)
+from tenure.protocol.lease.load_report import KeyLoad, LevelLoad, LoadReport, RangeLoad
+from tenure.protocol.lease.messages import Held, LeaseResponse
 from tenure.protocol.lease.records import PoolCreated
 from tenure.protocol.lease.table import LeaseTable
 from tenure.protocol.lease.timing import DEFAULT

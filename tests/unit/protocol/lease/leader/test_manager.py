@@ -9,12 +9,7 @@ from msgspec import structs
 from tenure.base.instants import FAR_FUTURE, Instant, seconds
 from tenure.base.keys import KEY_BYTES
 from tenure.protocol.lease.answers import Impossible, NotLeading, PoolMade
-from tenure.protocol.lease.leader.events import (
-    ClientLost,
-    CreatePool,
-    ListPools,
-    StopRequested,
-)
+from tenure.protocol.lease.leader.events import ClientLost, CreatePool, ListPools, StopRequested
 from tenure.protocol.lease.leader.receipts import SECRET_BYTES
 from tenure.protocol.lease.messages import (
     Hello,

@@ -9,16 +9,7 @@ from tenure.base.ranges import WHOLE, KeyRange
 from tenure.protocol.lease.messages import Held, LeaseResponse, Refusal
 from tenure.protocol.lease.records import Changed, Joined, Left
 from tenure.protocol.lease.timing import DEFAULT
-from tests.unit.protocol.lease.desk import (
-    HIGH,
-    LOW,
-    T0,
-    ByName,
-    Desk,
-    at,
-    listed,
-    marks,
-)
+from tests.unit.protocol.lease.desk import HIGH, LOW, T0, ByName, Desk, at, listed, marks
 
 A, B = 101, 102  # nonces, and connections
 EVERYTHING_TO_A = ByName((WHOLE, "a b"))

@@ -17,11 +17,7 @@ from tenure.protocol.lease.leader.events import CreatePool
 from tenure.protocol.lease.leader.load_watch import LoadWatch
 from tenure.protocol.lease.leader.room import CUTS_PER_REQUEST
 from tenure.protocol.lease.limits import BOUND_BYTES_PER_PLAN, RANGES_PER_TABLE
-from tenure.protocol.lease.load_report import (
-    KeyLoad,
-    LoadReport,
-    RangeLoad,
-)
+from tenure.protocol.lease.load_report import KeyLoad, LoadReport, RangeLoad
 from tenure.protocol.lease.messages import (
     Copy,
     Held,
