@@ -116,6 +116,8 @@ class TakingOver:
         self._gateway = gateway
         self.count = 0
         """How many connections were taken."""
+        self.has_round = False
+        """Whether all has come that could be passed at first."""
 
     async def run(self, on_round: Callable[[], object]) -> None:
         """Take what comes, until the one before ends. `on_round` is called when all has come that
@@ -124,6 +126,7 @@ class TakingOver:
         with self._connection, suppress(OSError):  # it has ended, and has what was not answered
             while (found := await self._next()) is not None:
                 if not found:
+                    self.has_round = True
                     on_round()
                     self._connection.send(IT_HAS)
                 else:

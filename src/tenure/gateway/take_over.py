@@ -43,6 +43,7 @@ read_names = msgspec.json.Decoder(SocketNames).decode
 ROOT = 0
 _PEER = struct.Struct("3i")
 """The kernel's `struct ucred`: a process, its user, its group."""
+PROCESS, USER = 0, 1
 PassOpen = Callable[[Passing], Awaitable[bool]]
 logger = logging.getLogger("tenure.gateway")
 
@@ -107,6 +108,7 @@ class FormerGateway:
         have come that could be passed at first; those that are busy then follow.
         """
         taking = TakingOver(self._connection, gateway)
+        process = _credential(self._connection, PROCESS)
         try:
             self._connection.sendall(SERVES + TAKES)
             self._connection.setblocking(False)  # noqa: FBT003  # as the standard library has it
@@ -115,6 +117,12 @@ class FormerGateway:
             logger.warning("the gateway before has passed nothing more on: %s", error)
         finally:
             self.close()
+        if not taking.has_round:  # its path is this one's now, so no other successor reaches it
+            logger.warning(
+                "the gateway before, process %s, has not said that it passed its clients on: if it "
+                "goes on serving beside this one, end it with SIGTERM",
+                process,
+            )
 
     def close(self) -> None:
         """Leave it alone."""
@@ -125,10 +133,14 @@ def user_at(connection: sockets.socket) -> int | None:
     """Whose process is at the other end; None where the kernel does not say, and the mode of the
     path is all that keeps others out.
     """
+    return _credential(connection, USER)
+
+
+def _credential(connection: sockets.socket, which: int) -> int | None:
     if not hasattr(sockets, "SO_PEERCRED"):
         return None
     said = connection.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _PEER.size)
-    return int(_PEER.unpack(said)[1])
+    return int(_PEER.unpack(said)[which])
 
 
 def is_trusted(user: int | None) -> bool:
@@ -178,6 +190,7 @@ class GatewaySuccession:
         self._listening = {name: each.dup() for name, each in listening.items() if each}
         self._pass_open = pass_open
         self._path = Path()
+        self._mine: os.stat_result
         self._task: asyncio.Task[None] | None = None
         self.is_over = asyncio.Event()
         """Set when a successor serves."""
@@ -194,6 +207,7 @@ class GatewaySuccession:
         try:
             waiting.bind(str(new))
             waiting.listen()
+            self._mine = new.stat()
             new.rename(self._path)
         except OSError as error:
             waiting.close()
@@ -259,10 +273,17 @@ class GatewaySuccession:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
-            if not self.is_over.is_set():  # otherwise the path is the successor's
+            if not self.is_over.is_set() and self._is_mine():
                 self._path.unlink(missing_ok=True)
         for each in self._listening.values():
             each.close()
+
+    def _is_mine(self) -> bool:
+        """Whether no successor has taken the path."""
+        try:
+            return os.path.samestat(self._path.stat(), self._mine)
+        except OSError:
+            return False
 
 
 async def _said(connection: sockets.socket, word: bytes, seconds: float) -> bool:

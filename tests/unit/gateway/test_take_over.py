@@ -12,6 +12,8 @@ import pytest
 
 from tenure.errors import ConfigurationError, TenureError
 from tenure.gateway import take_over
+from tenure.gateway.client_connection import GivenConnection
+from tenure.gateway.passed_connection import PassedConnection
 from tenure.gateway.passing import Passing
 from tenure.gateway.take_over import (
     MOST_SOCKETS,
@@ -193,6 +195,42 @@ async def test_after_a_mistake_while_connections_are_passed_another_successor_is
         await succession.is_over.wait()
     assert "AssertionError: a mistake in the passing" in caplog.text
     await succession.close()
+
+
+class Nobody:
+    """See `GoesOn`: nothing is passed to it."""
+
+    def may_go_on(self, passed: PassedConnection) -> bool:
+        raise AssertionError(passed)
+
+    def go_on(self, given: GivenConnection) -> None:
+        raise AssertionError(given)
+
+
+@pytest.mark.asyncio
+async def test_a_predecessor_that_stays_is_named_and_leaves_its_successor_the_path(
+    tmp_path: Path, clients: socket.socket, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "socket"
+
+    async def refuse(_: Passing) -> bool:
+        return False
+
+    first = GatewaySuccession({"clients": clients}, refuse)
+    first.open(path)
+    before = await asyncio.to_thread(FormerGateway.at, path)
+    assert before is not None
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        await before.relieve(Nobody(), lambda: None)
+    for each in before._listening.values():
+        each.close()
+    assert f"process {os.getpid()}, has not said that it passed its clients on" in caplog.text
+    second = GatewaySuccession({"clients": clients}, refuse)
+    second.open(path)
+    await first.close()
+    assert path.is_socket()
+    await second.close()
+    assert not path.exists()
 
 
 def first_free() -> int:
