@@ -76,12 +76,11 @@ class OwnerProcess:
 @contextmanager
 def owner(*arguments: str) -> Iterator[OwnerProcess]:
     started = OwnerProcess(*arguments)
-    try:
-        with started.process:
+    with started.process:
+        try:
             yield started
+        finally:
             started.process.kill()
-    finally:
-        started.process.kill()
 
 
 class Load:

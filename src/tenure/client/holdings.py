@@ -89,6 +89,7 @@ class Board:
         "_sampler_of_checks",
         "_to_key",
         "current",
+        "has_levels",
         "is_forked",
         "is_load_given",
         "on_lapsed",
@@ -100,6 +101,8 @@ class Board:
     ) -> None:
         self._pool = pool
         self._levels = Levels(metrics, is_ordered=kind == "ordered")
+        self.has_levels = bool(metrics)
+        """Whether it counts other metrics than requests, too."""
         self.current = unusable(lambda: not_entered(WHAT))
         self.on_lapsed: Callable[[], None] = _nobody
         self._clock = clock

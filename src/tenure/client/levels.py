@@ -24,13 +24,10 @@ class Levels:
     """The present levels. Any thread may record; one thread reports."""
 
     def __init__(self, metrics: Iterable[str], *, is_ordered: bool) -> None:
-        self._entries: dict[str, dict[Key, tuple[int, float]]] = {each: {} for each in metrics}
-        self._is_ordered = is_ordered
-
-    @property
-    def metrics(self) -> list[str]:
+        self.metrics = list(metrics)
         """The metrics for which the owner has a capacity."""
-        return list(self._entries)
+        self._entries: dict[str, dict[Key, tuple[int, float]]] = {each: {} for each in self.metrics}
+        self._is_ordered = is_ordered
 
     def record(self, metric: str, key: Key, number: int, amount: float) -> None:
         """From now on the key, which is held under that lease number, takes up so much."""

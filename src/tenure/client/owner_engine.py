@@ -185,7 +185,7 @@ class OwnerEngine:
                         self._clock(),
                         self.board.tallies(),
                         named=self.board.names,
-                        levels=self.board.told_levels,
+                        levels=self.board.told_levels if self.board.has_levels else None,
                     )
                 self.shell.send(manager, message)
                 if self._managers.file is not None and self.machine.view().is_searching:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tenure import Alarm, Entity, Socket, UsageError
-from tenure.entities import edge
+from tenure.entities import edge_socket
 from tenure.entities.entity_turn import FRAME_BYTES
 from tenure.protocol.entity.envelope import Push
 from tenure.protocol.entity.socket_entry import SocketEntry
@@ -130,7 +130,7 @@ async def test_the_largest_frame_for_very_many_sockets_breaks_no_connection() ->
 async def test_a_client_that_never_reads_is_let_go_by_empty_frames_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(edge, "CLOSE_SECONDS", 0.01)
+    monkeypatch.setattr(edge_socket, "CLOSE_SECONDS", 0.01)
     async with on_stage(1, kind=Speaker) as stage:
         (speakers,) = stage.members
         ann, task = attached(speakers, "a")
