@@ -1,6 +1,7 @@
 """The available policies, by name, for each kind of pool. A pool begins with the first one."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from tenure.base.keys import PoolKind
 from tenure.protocol.balance.deal import Deal
@@ -44,11 +45,16 @@ def with_outside(
     outside: Mapping[str, Callable[[LeaseTable], Policy]], make: PolicyMaker
 ) -> PolicyMaker:
     """Make the policies of `outside` too."""
+    return partial(_made, outside, make)  # and no closure: simulated worlds are copied
 
-    def made(table: LeaseTable, chosen: str) -> Policy:
-        return outside[chosen](table) if chosen in outside else make(table, chosen)
 
-    return made
+def _made(
+    outside: Mapping[str, Callable[[LeaseTable], Policy]],
+    make: PolicyMaker,
+    table: LeaseTable,
+    chosen: str,
+) -> Policy:
+    return outside[chosen](table) if chosen in outside else make(table, chosen)
 
 
 class UnknownPolicy:
